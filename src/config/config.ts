@@ -1,0 +1,139 @@
+import { keys, environmentName, type Config, type KeyName, type KeySpec } from './keys.ts';
+
+/** One thing wrong with the configuration. */
+export interface ConfigProblem {
+  readonly key: string;
+  readonly environment: string;
+  readonly reason: string;
+}
+
+/** Thrown with all problems at once, so that a person mends them in one go. Values of secrets are never in it. */
+export class ConfigError extends Error {
+  readonly problems: readonly ConfigProblem[];
+
+  constructor(problems: readonly ConfigProblem[]) {
+    super('Configuration:\n' + problems.map((p) => `  ${p.environment} (${p.key}): ${p.reason}`).join('\n'));
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+const names = Object.keys(keys) as KeyName[];
+const specs: Readonly<Record<KeyName, KeySpec>> = keys;
+
+/**
+ * Reads the configuration from environment variables and, above them, from overrides (command-line flags, tests).
+ * @throws ConfigError naming every bad value, every unknown RELAYOPS_ variable and every rule between keys that is broken
+ */
+export function loadConfig(
+  environment: Readonly<Record<string, string | undefined>>,
+  overrides: Partial<Config> = {},
+): Config {
+  const problems: ConfigProblem[] = [];
+  const values: Record<string, unknown> = {};
+  for (const key of names) {
+    const spec = specs[key];
+    const name = environmentName(key);
+    const text = environment[name];
+    const given = overrides[key];
+    const problem = (reason: string): void => void problems.push({ key, environment: name, reason });
+    if (given !== undefined) values[key] = checked(given, spec, problem);
+    else if (text === undefined || text === '') values[key] = spec.default;
+    else values[key] = checked(parse(text, spec, problem), spec, problem);
+  }
+  problems.push(...unknownVariables(environment));
+  const config = values as unknown as Config;
+  if (problems.length === 0) problems.push(...brokenRules(config));
+  if (problems.length > 0) throw new ConfigError(problems);
+  return config;
+}
+
+/** Key, value in force and origin, for `config print`. Secrets are masked. */
+export function describeConfig(
+  config: Config,
+): { key: KeyName; environment: string; value: unknown; isDefault: boolean }[] {
+  return names.map((key) => {
+    const spec = specs[key];
+    const value = config[key];
+    const masked = spec.secret ? (value === '' ? '' : '********') : value;
+    return {
+      key,
+      environment: environmentName(key),
+      value: masked,
+      isDefault: JSON.stringify(value) === JSON.stringify(spec.default),
+    };
+  });
+}
+
+function parse(text: string, spec: KeySpec, problem: (reason: string) => void): unknown {
+  switch (spec.type) {
+    case 'integer':
+    case 'number': {
+      const value = Number(text);
+      if (!/^-?\d+(\.\d+)?$/.test(text.trim())) problem(`"${text}" is not a number`);
+      return value;
+    }
+    case 'boolean':
+      if (text !== 'true' && text !== 'false') problem(`"${text}" is neither true nor false`);
+      return text === 'true';
+    case 'list':
+      return text
+        .split(',')
+        .map((part) => part.trim())
+        .filter((part) => part !== '');
+    case 'enum':
+    case 'string':
+      return text;
+  }
+}
+
+function checked(value: unknown, spec: KeySpec, problem: (reason: string) => void): unknown {
+  if (typeof value === 'number' && !Number.isNaN(value)) {
+    if (spec.type === 'integer' && !Number.isInteger(value)) problem(`${value} is not a whole number`);
+    if (spec.min !== undefined && value < spec.min) problem(`${value} is below ${spec.min}`);
+    if (spec.max !== undefined && value > spec.max) problem(`${value} is above ${spec.max}`);
+  }
+  if (spec.values && !spec.values.includes(value as string))
+    problem(`"${String(value)}" is none of ${spec.values.join(', ')}`);
+  return value;
+}
+
+function unknownVariables(environment: Readonly<Record<string, string | undefined>>): ConfigProblem[] {
+  const known = new Set<string>(names.map(environmentName));
+  return Object.keys(environment)
+    .filter((name) => name.startsWith('RELAYOPS_') && !known.has(name))
+    .map((name) => ({
+      key: '?',
+      environment: name,
+      reason: 'no such key; `relayops config print` lists all',
+    }));
+}
+
+/** Rules between keys. A lease that could end before its attempt would let two workers send at once. */
+function brokenRules(config: Config): ConfigProblem[] {
+  const problems: ConfigProblem[] = [];
+  const rule = (broken: boolean, key: KeyName, reason: string): void => {
+    if (broken) problems.push({ key, environment: environmentName(key), reason });
+  };
+  const longest = Math.max(config['delivery.timeoutMs'], config['delivery.maxTimeoutMs']);
+  rule(
+    config['delivery.leaseMs'] <= longest + config['delivery.leaseMarginMs'],
+    'delivery.leaseMs',
+    `${config['delivery.leaseMs']} ms is not longer than the longest attempt (${longest} ms) plus the margin (${config['delivery.leaseMarginMs']} ms)`,
+  );
+  rule(
+    config['ingest.backlogLow'] >= config['ingest.backlogHigh'],
+    'ingest.backlogLow',
+    'must be below ingest.backlogHigh',
+  );
+  rule(
+    config['ingest.maxRequestBytes'] < config['ingest.maxPayloadBytes'],
+    'ingest.maxRequestBytes',
+    'must not be below ingest.maxPayloadBytes',
+  );
+  const jwt = config['auth.jwtSecret'];
+  rule(jwt !== '' && jwt.length < 32, 'auth.jwtSecret', 'is shorter than 32 characters');
+  const key = config['secrets.key'];
+  rule(key !== '' && Buffer.from(key, 'base64').length !== 32, 'secrets.key', 'is not 32 bytes in base64');
+  return problems;
+}

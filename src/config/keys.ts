@@ -1,0 +1,502 @@
+/**
+ * Every configuration key, once: name, type, default, unit, secrecy and meaning. docs/configuration.md and .env.example are
+ * generated from this table; `config print` shows it with the values in force.
+ */
+export type KeyType = 'string' | 'integer' | 'number' | 'boolean' | 'list' | 'enum';
+
+export interface KeySpec {
+  readonly type: KeyType;
+  readonly default: string | number | boolean | readonly string[] | null;
+  readonly text: string;
+  readonly unit?: 'ms' | 's' | 'bytes' | 'rows' | 'per second' | 'days' | 'connections';
+  readonly secret?: true;
+  readonly min?: number;
+  readonly max?: number;
+  readonly values?: readonly string[];
+}
+
+const DAY_S = 86_400;
+
+export const keys = {
+  // Process ----------------------------------------------------------------------------------------------------------
+  role: {
+    type: 'enum',
+    values: ['all', 'api', 'worker'],
+    default: 'all',
+    text: 'What this process does: `api` (HTTP API), `worker` (delivery and janitor), or `all`.',
+  },
+  instance: {
+    type: 'string',
+    default: '',
+    text: 'Name of this process in leases, attempts and logs. Empty: host name, process ID and a random part.',
+  },
+  'shutdown.timeoutMs': {
+    type: 'integer',
+    default: 20_000,
+    unit: 'ms',
+    min: 0,
+    text: 'How long a graceful stop waits for work in flight before it aborts it.',
+  },
+  'log.level': {
+    type: 'enum',
+    values: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+    default: 'info',
+    text: 'Least severe log line that is written.',
+  },
+
+  // HTTP API ---------------------------------------------------------------------------------------------------------
+  'http.host': { type: 'string', default: '127.0.0.1', text: 'Address the API listens on.' },
+  'http.port': {
+    type: 'integer',
+    default: 8080,
+    min: 0,
+    max: 65_535,
+    text: 'Port the API listens on; 0 takes a free one.',
+  },
+  'http.maxConnections': {
+    type: 'integer',
+    default: 2_000,
+    min: 1,
+    unit: 'connections',
+    text: 'Open client connections at most.',
+  },
+  'http.requestTimeoutMs': {
+    type: 'integer',
+    default: 30_000,
+    min: 100,
+    unit: 'ms',
+    text: 'Time within which a client must have sent its whole request.',
+  },
+
+  // Database ---------------------------------------------------------------------------------------------------------
+  'database.url': {
+    type: 'string',
+    default: '',
+    secret: true,
+    text: 'PostgreSQL 14 or newer, as `postgres://user:password@host:port/database`. Empty: the embedded server.',
+  },
+  'database.poolSize': {
+    type: 'integer',
+    default: 10,
+    min: 1,
+    max: 500,
+    unit: 'connections',
+    text: 'Connections for requests (queries, configuration).',
+  },
+  'database.hotPoolSize': {
+    type: 'integer',
+    default: 8,
+    min: 3,
+    max: 500,
+    unit: 'connections',
+    text: 'Connections for acceptance, claims and results.',
+  },
+  'database.connectTimeoutMs': {
+    type: 'integer',
+    default: 5_000,
+    min: 100,
+    unit: 'ms',
+    text: 'Wait for a connection before a request fails with 503.',
+  },
+  'database.statementTimeoutMs': {
+    type: 'integer',
+    default: 15_000,
+    min: 100,
+    unit: 'ms',
+    text: 'Longest statement on the request pool.',
+  },
+  'database.dataDir': {
+    type: 'string',
+    default: '',
+    text: 'Data folder of the embedded server. Empty: `.relayops/postgres` in the checkout, or `/var/lib/relayops` when run as root.',
+  },
+
+  // Identity ---------------------------------------------------------------------------------------------------------
+  'auth.jwtSecret': {
+    type: 'string',
+    default: '',
+    secret: true,
+    text: 'Signs access tokens (HS256); 32 characters at least. Comes only from the environment.',
+  },
+  'auth.accessTokenTtlS': {
+    type: 'integer',
+    default: 900,
+    min: 30,
+    max: DAY_S,
+    unit: 's',
+    text: 'Life of an access token.',
+  },
+  'auth.refreshTokenTtlS': {
+    type: 'integer',
+    default: 30 * DAY_S,
+    min: 60,
+    unit: 's',
+    text: 'Life of a refresh token.',
+  },
+  'auth.keyCacheMs': {
+    type: 'integer',
+    default: 2_000,
+    min: 0,
+    max: 10_000,
+    unit: 'ms',
+    text: 'How long a checked API key is trusted before it is read again: the longest time a revoked key still works.',
+  },
+  'auth.keyRotationOverlapS': {
+    type: 'integer',
+    default: DAY_S,
+    min: 0,
+    unit: 's',
+    text: 'How long an old API key works after its rotation, when the request does not say.',
+  },
+  'secrets.key': {
+    type: 'string',
+    default: '',
+    secret: true,
+    text: 'Encrypts endpoint signing secrets at rest (AES-256-GCM): 32 bytes in base64. Comes only from the environment.',
+  },
+
+  // Taking events in -------------------------------------------------------------------------------------------------
+  'ingest.maxPayloadBytes': {
+    type: 'integer',
+    default: 1_048_576,
+    min: 1,
+    max: 67_108_864,
+    unit: 'bytes',
+    text: 'Largest payload of one event.',
+  },
+  'ingest.maxRequestBytes': {
+    type: 'integer',
+    default: 8_388_608,
+    min: 1024,
+    unit: 'bytes',
+    text: 'Largest request body, which bounds a batch.',
+  },
+  'ingest.maxBatchEvents': {
+    type: 'integer',
+    default: 1_000,
+    min: 1,
+    max: 10_000,
+    unit: 'rows',
+    text: 'Events in one batch request at most.',
+  },
+  'ingest.groupMaxEvents': {
+    type: 'integer',
+    default: 500,
+    min: 1,
+    max: 5_000,
+    unit: 'rows',
+    text: 'Events written by one group commit at most.',
+  },
+  'ingest.groupMaxBytes': {
+    type: 'integer',
+    default: 8_388_608,
+    min: 65_536,
+    unit: 'bytes',
+    text: 'Payload bytes written by one group commit at most.',
+  },
+  'ingest.queueMaxEvents': {
+    type: 'integer',
+    default: 10_000,
+    min: 1,
+    unit: 'rows',
+    text: 'Events waiting in this process for their group commit; over it requests get 503.',
+  },
+  'ingest.queueMaxBytes': {
+    type: 'integer',
+    default: 134_217_728,
+    min: 1_048_576,
+    unit: 'bytes',
+    text: 'Payload bytes waiting in this process for their group commit; over it requests get 503.',
+  },
+  'ingest.ratePerSecond': {
+    type: 'integer',
+    default: 50_000,
+    min: 1,
+    unit: 'per second',
+    text: 'Events a tenant may send per second, when the tenant has no limit of its own.',
+  },
+  'ingest.rateBurst': {
+    type: 'integer',
+    default: 100_000,
+    min: 1,
+    unit: 'rows',
+    text: 'Events a tenant may send at once, when the tenant has no limit of its own.',
+  },
+  'ingest.idempotencyTtlS': {
+    type: 'integer',
+    default: 90 * DAY_S,
+    min: 60,
+    unit: 's',
+    text: 'How long an idempotency key finds its original.',
+  },
+  'ingest.backlogHigh': {
+    type: 'integer',
+    default: 5_000_000,
+    min: 1,
+    unit: 'rows',
+    text: 'Open deliveries at which new events get 503.',
+  },
+  'ingest.backlogLow': {
+    type: 'integer',
+    default: 4_500_000,
+    min: 0,
+    unit: 'rows',
+    text: 'Open deliveries below which new events are taken again.',
+  },
+  'ingest.backlogSampleMs': {
+    type: 'integer',
+    default: 2_000,
+    min: 50,
+    unit: 'ms',
+    text: 'How often the backlog is estimated.',
+  },
+
+  // Delivery ---------------------------------------------------------------------------------------------------------
+  'delivery.concurrency': {
+    type: 'integer',
+    default: 512,
+    min: 1,
+    max: 10_000,
+    unit: 'connections',
+    text: 'Requests in flight in one worker process.',
+  },
+  'delivery.endpointConcurrency': {
+    type: 'integer',
+    default: 16,
+    min: 1,
+    max: 1_000,
+    unit: 'connections',
+    text: 'Requests in flight to one endpoint, when the endpoint does not say.',
+  },
+  'delivery.endpointRatePerSecond': {
+    type: 'number',
+    default: null,
+    min: 0.01,
+    unit: 'per second',
+    text: 'Requests per second to one endpoint, when the endpoint does not say; empty means no limit.',
+  },
+  'delivery.claimBatch': {
+    type: 'integer',
+    default: 256,
+    min: 1,
+    max: 5_000,
+    unit: 'rows',
+    text: 'Deliveries taken by one claim at most.',
+  },
+  'delivery.finishBatch': {
+    type: 'integer',
+    default: 256,
+    min: 1,
+    max: 5_000,
+    unit: 'rows',
+    text: 'Results written by one statement at most.',
+  },
+  'delivery.timeoutMs': {
+    type: 'integer',
+    default: 15_000,
+    min: 10,
+    max: 600_000,
+    unit: 'ms',
+    text: 'Deadline of one attempt (connect, headers and body together), when the endpoint does not say.',
+  },
+  'delivery.connectTimeoutMs': {
+    type: 'integer',
+    default: 5_000,
+    min: 10,
+    unit: 'ms',
+    text: 'Deadline of the connection alone.',
+  },
+  'delivery.leaseMs': {
+    type: 'integer',
+    default: 60_000,
+    min: 100,
+    unit: 'ms',
+    text: 'How long a worker may hold a delivery before another may take it. Longer than the longest attempt plus `delivery.leaseMarginMs`.',
+  },
+  'delivery.leaseMarginMs': {
+    type: 'integer',
+    default: 5_000,
+    min: 0,
+    unit: 'ms',
+    text: 'Time kept free between the end of the longest attempt and the end of its lease.',
+  },
+  'delivery.maxTimeoutMs': {
+    type: 'integer',
+    default: 30_000,
+    min: 10,
+    unit: 'ms',
+    text: 'Longest deadline that an endpoint may ask for.',
+  },
+  'delivery.pollMs': {
+    type: 'integer',
+    default: 1_000,
+    min: 10,
+    unit: 'ms',
+    text: 'Longest pause of an idle worker between two looks at what is due.',
+  },
+  'delivery.sweepMs': {
+    type: 'integer',
+    default: 2_000,
+    min: 50,
+    unit: 'ms',
+    text: 'Least time between two sweeps, which find work that no wake-up told of: late commits, expired leases, other processes.',
+  },
+  'delivery.maxAttempts': {
+    type: 'integer',
+    default: 12,
+    min: 1,
+    max: 100,
+    text: 'Attempts before a delivery is dead, when the endpoint does not say.',
+  },
+  'delivery.backoffBaseMs': {
+    type: 'integer',
+    default: 5_000,
+    min: 1,
+    unit: 'ms',
+    text: 'Upper bound of the first pause between attempts.',
+  },
+  'delivery.backoffFactor': {
+    type: 'number',
+    default: 3,
+    min: 1,
+    max: 100,
+    text: 'Growth of that bound with each attempt.',
+  },
+  'delivery.backoffCapMs': {
+    type: 'integer',
+    default: 6 * 3_600_000,
+    min: 1,
+    unit: 'ms',
+    text: 'Longest pause between attempts.',
+  },
+  'delivery.retryAfterCapMs': {
+    type: 'integer',
+    default: 3_600_000,
+    min: 0,
+    unit: 'ms',
+    text: 'Longest `Retry-After` that is honoured.',
+  },
+  'delivery.deferMs': {
+    type: 'integer',
+    default: 1_000,
+    min: 10,
+    unit: 'ms',
+    text: 'Pause of a claimed delivery that was refused a permit; it is no attempt.',
+  },
+  'delivery.maxResponseBytes': {
+    type: 'integer',
+    default: 65_536,
+    min: 0,
+    max: 16_777_216,
+    unit: 'bytes',
+    text: 'Response body that is read (after decompression); the rest is cut off.',
+  },
+  'delivery.keepResponseBytes': {
+    type: 'integer',
+    default: 1_024,
+    min: 0,
+    max: 65_536,
+    unit: 'bytes',
+    text: 'Response body that is kept with the attempt.',
+  },
+  'delivery.maxSockets': {
+    type: 'integer',
+    default: 1_024,
+    min: 1,
+    unit: 'connections',
+    text: 'Open sockets to receivers in one worker process.',
+  },
+  'delivery.maxPayloadMemoryBytes': {
+    type: 'integer',
+    default: 134_217_728,
+    min: 1_048_576,
+    unit: 'bytes',
+    text: 'Payload bytes that deliveries in flight may hold in one worker process.',
+  },
+  'delivery.http2': {
+    type: 'boolean',
+    default: true,
+    text: 'Use HTTP/2 where the receiver offers it (TLS with ALPN).',
+  },
+  'delivery.allowAddresses': {
+    type: 'list',
+    default: [],
+    text: 'Addresses that the guard would refuse but this installation allows: CIDR, or CIDR and port (`127.0.0.1/32:9000`). For development and private networks.',
+  },
+  'delivery.secretOverlapS': {
+    type: 'integer',
+    default: DAY_S,
+    min: 0,
+    unit: 's',
+    text: 'How long an old signing secret signs beside the new one after a rotation, when the request does not say.',
+  },
+
+  // Replay, retention ------------------------------------------------------------------------------------------------
+  'replay.batch': {
+    type: 'integer',
+    default: 500,
+    min: 1,
+    max: 10_000,
+    unit: 'rows',
+    text: 'Deliveries that one step of a replay job reopens.',
+  },
+  'retention.days': {
+    type: 'number',
+    default: 30,
+    min: 0.001,
+    unit: 'days',
+    text: 'Age at which finished events, deliveries and attempts are removed; open ones stay.',
+  },
+  'retention.batch': {
+    type: 'integer',
+    default: 2_000,
+    min: 1,
+    max: 50_000,
+    unit: 'rows',
+    text: 'Rows that one step of the janitor removes.',
+  },
+  'janitor.intervalMs': {
+    type: 'integer',
+    default: 60_000,
+    min: 50,
+    unit: 'ms',
+    text: 'Pause between two rounds of the janitor.',
+  },
+
+  // Simulator --------------------------------------------------------------------------------------------------------
+  'simulator.port': {
+    type: 'integer',
+    default: 8081,
+    min: 0,
+    max: 65_535,
+    text: 'Loopback port of the receiver simulator that `start` and `dev` bring up; 0 takes a free one.',
+  },
+} as const satisfies Record<string, KeySpec>;
+
+export type KeyName = keyof typeof keys;
+
+type ValueOf<S extends KeySpec> = S['type'] extends 'integer' | 'number'
+  ? S['default'] extends null
+    ? number | null
+    : number
+  : S['type'] extends 'boolean'
+    ? boolean
+    : S['type'] extends 'list'
+      ? readonly string[]
+      : S extends { values: readonly (infer V)[] }
+        ? V
+        : string;
+
+/** The configuration in force: one value for each key. */
+export type Config = { readonly [K in KeyName]: ValueOf<(typeof keys)[K]> };
+
+/** `http.maxConnections` → `RELAYOPS_HTTP_MAX_CONNECTIONS`. */
+export function environmentName(key: string): string {
+  return (
+    'RELAYOPS_' +
+    key
+      .replaceAll('.', '_')
+      .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+      .toUpperCase()
+  );
+}

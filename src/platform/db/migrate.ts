@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import pg from 'pg';
+
+/** Any constant of our own will do; all migrating processes must agree on it. */
+const MIGRATION_LOCK = 7_265_611_001;
+
+export interface Migration {
+  readonly version: number;
+  readonly name: string;
+  readonly checksum: string;
+  readonly text: string;
+}
+
+/** Reads `NNNN_name.sql` files in order. Throws on a gap or a repeated number. */
+export async function readMigrations(folder: string): Promise<Migration[]> {
+  const files = (await readdir(folder)).filter((file) => /^\d{4}_.+\.sql$/.test(file)).sort();
+  const migrations = await Promise.all(
+    files.map(async (file) => {
+      const text = await readFile(path.join(folder, file), 'utf8');
+      const checksum = createHash('sha256').update(text).digest('hex');
+      return { version: Number(file.slice(0, 4)), name: file.slice(5, -4), checksum, text };
+    }),
+  );
+  migrations.forEach((migration, index) => {
+    if (migration.version !== index + 1)
+      throw new Error(`migrations/: expected number ${index + 1}, found ${migration.version}`);
+  });
+  return migrations;
+}
+
+/**
+ * Brings the schema up to date, one transaction a migration, under an advisory lock, so that several starting processes
+ * cannot run one twice (SPEC A4). Refuses a database whose applied migrations differ from the files.
+ * @returns the names that were applied now
+ */
+export async function migrate(url: string, folder: string): Promise<string[]> {
+  const migrations = await readMigrations(folder);
+  const client = new pg.Client({ connectionString: url, application_name: 'relayops:migrate' });
+  await client.connect();
+  try {
+    await client.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    await client.query('CREATE SCHEMA IF NOT EXISTS relayops');
+    await client.query(`CREATE TABLE IF NOT EXISTS relayops.schema_migrations (
+      version integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`);
+    const { rows } = await client.query<{ version: number; checksum: string }>(
+      'SELECT version, checksum FROM relayops.schema_migrations ORDER BY version',
+    );
+    for (const applied of rows) {
+      const known = migrations[applied.version - 1];
+      if (known === undefined)
+        throw new Error(
+          `the database has migration ${applied.version}, which this version does not know: start a newer RelayOps`,
+        );
+      if (known.checksum !== applied.checksum)
+        throw new Error(
+          `migration ${known.name} was applied with another text: restore the file, and add a new migration instead`,
+        );
+    }
+    const done: string[] = [];
+    for (const migration of migrations.slice(rows.length)) {
+      await applyOne(client, migration);
+      done.push(migration.name);
+    }
+    return done;
+  } finally {
+    await client.end();
+  }
+}
+
+async function applyOne(client: pg.Client, migration: Migration): Promise<void> {
+  try {
+    await client.query('BEGIN');
+    await client.query(migration.text);
+    await client.query(
+      'INSERT INTO relayops.schema_migrations (version, name, checksum) VALUES ($1, $2, $3)',
+      [migration.version, migration.name, migration.checksum],
+    );
+    await client.query('COMMIT');
+  } catch (error) {
+    await client.query('ROLLBACK');
+    throw new Error(`migration ${migration.version} (${migration.name}) failed and was rolled back`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,185 @@
+import { randomBytes } from 'node:crypto';
+import fastifySwagger from '@fastify/swagger';
+import fastifySwaggerUi from '@fastify/swagger-ui';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import { Ajv2020 as Ajv } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyError,
+  type FastifyReply,
+  type FastifyRequest,
+} from 'fastify';
+import { isTransient } from '../db/database.ts';
+import { type FieldProblem, RelayError } from '../../shared/errors.ts';
+import {
+  bodyMalformed,
+  bodyTooLarge,
+  internalError,
+  mediaTypeUnsupported,
+  requestInvalid,
+  routeNotFound,
+  serviceUnavailable,
+  toProblem,
+} from './problem.ts';
+
+export interface HttpServerOptions {
+  readonly logger: FastifyBaseLogger;
+  readonly maxRequestBytes: number;
+  readonly requestTimeoutMs: number;
+  readonly maxConnections: number;
+  readonly version: string;
+}
+
+const RETRY_AFTER_AWAY_S = 2;
+
+/** A fastify instance with our schemas, errors and documentation; features add their routes to it. */
+export async function createHttpServer(options: HttpServerOptions) {
+  const app = Fastify({
+    loggerInstance: options.logger,
+    disableRequestLogging: true,
+    bodyLimit: options.maxRequestBytes,
+    requestTimeout: options.requestTimeoutMs,
+    keepAliveTimeout: 72_000,
+    forceCloseConnections: 'idle',
+    genReqId: () => randomBytes(9).toString('base64url'),
+    routerOptions: { maxParamLength: 256 },
+  }).withTypeProvider<TypeBoxTypeProvider>();
+
+  const validators = { body: schemaValidator(false), other: schemaValidator(true) };
+  app.setValidatorCompiler(({ schema, httpPart }) =>
+    (httpPart === 'body' ? validators.body : validators.other).compile(schema as object),
+  );
+  app.server.maxConnections = options.maxConnections;
+  app.setErrorHandler<FastifyError>(answerError);
+  app.setNotFoundHandler((request, reply) =>
+    answer(request, reply, routeNotFound({ detail: 'No such route.' })),
+  );
+  app.addHook('onSend', async (request, reply) => {
+    reply.header('x-request-id', request.id);
+  });
+  // JSON bodies stay bytes until the route asks: payloads are kept exactly as received.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+    try {
+      done(null, parseJsonBody(body as Buffer));
+    } catch (error) {
+      done(error as Error, undefined);
+    }
+  });
+
+  await app.register(fastifySwagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'RelayOps',
+        version: options.version,
+        description:
+          'Takes events in, keeps every one with the work it causes, delivers over HTTP at least once.',
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      components: {
+        securitySchemes: {
+          apiKey: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'An API key (`rok_…`) or an access token from /v1/auth/login.',
+          },
+        },
+      },
+      security: [{ apiKey: [] }],
+    },
+  });
+  await app.register(fastifySwaggerUi, { routePrefix: '/docs' });
+  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
+  return app;
+}
+
+export type HttpServer = Awaited<ReturnType<typeof createHttpServer>>;
+
+/**
+ * Bodies are strict: a wrong type or an unknown member is refused, nothing is guessed or dropped. Query parameters and headers
+ * are text, so there "50" may become 50.
+ */
+function schemaValidator(coerceTypes: boolean): Ajv {
+  const ajv = new Ajv({
+    coerceTypes,
+    removeAdditional: false,
+    useDefaults: true,
+    strict: false,
+    discriminator: true,
+  });
+  addFormats.default(ajv);
+  return ajv;
+}
+
+/** Parses a JSON body. An empty one is undefined, so that routes without a body need no special case. */
+export function parseJsonBody(body: Buffer): unknown {
+  if (body.length === 0) return undefined;
+  try {
+    return JSON.parse(body.toString('utf8')) as unknown;
+  } catch (error) {
+    throw bodyMalformed({ detail: `Not valid JSON: ${(error as Error).message}.`, cause: error });
+  }
+}
+
+function answerError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  answer(request, reply, toRelayError(error, request));
+}
+
+function answer(request: FastifyRequest, reply: FastifyReply, error: RelayError): void {
+  const problem = toProblem(error, request.id);
+  const { retryAfterSeconds } = error.occurrence;
+  if (retryAfterSeconds !== undefined)
+    void reply.header('retry-after', String(Math.max(1, Math.ceil(retryAfterSeconds))));
+  if (problem.status === 401) void reply.header('www-authenticate', 'Bearer');
+  void reply.code(problem.status).type('application/problem+json').send(JSON.stringify(problem));
+}
+
+/** Classifies whatever a handler threw. What is not expected is logged with its cause and answered without detail. */
+function toRelayError(error: FastifyError, request: FastifyRequest): RelayError {
+  if (error instanceof RelayError) {
+    if (error.kind === 'internal' || error.kind === 'unavailable')
+      request.log.warn({ err: error, code: error.code }, 'request failed');
+    return error;
+  }
+  if (error.validation)
+    return requestInvalid({ fields: error.validation.map((v) => fieldProblem(v, error.validationContext)) });
+  switch (error.code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return bodyTooLarge();
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return mediaTypeUnsupported();
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+    case 'FST_ERR_BAD_URL':
+      return requestInvalid({ detail: error.message, cause: error });
+    default:
+  }
+  if (isTransient(error)) {
+    request.log.warn({ err: error }, 'dependency away');
+    return serviceUnavailable({
+      detail: 'The database does not answer.',
+      retryAfterSeconds: RETRY_AFTER_AWAY_S,
+      cause: error,
+    });
+  }
+  request.log.error({ err: error }, 'unexpected error');
+  return internalError({ cause: error });
+}
+
+type Validation = NonNullable<FastifyError['validation']>[number];
+
+function fieldProblem(v: Validation, context: string | undefined): FieldProblem {
+  const params = v.params as Record<string, unknown>;
+  const named = params['additionalProperty'] ?? params['missingProperty'];
+  const field = `${context ?? 'body'}${v.instancePath}${typeof named === 'string' ? `/${named}` : ''}`;
+  if (v.keyword === 'additionalProperties')
+    return { field, reason: 'is not a known field', fix: 'Remove it or correct its name.' };
+  if (v.keyword === 'required') return { field, reason: 'is missing', fix: 'Add it.' };
+  const allowed = params['allowedValues'];
+  return {
+    field,
+    reason: v.message ?? 'is not valid',
+    ...(Array.isArray(allowed) ? { fix: `Use one of ${allowed.join(', ')}.` } : {}),
+  };
+}
