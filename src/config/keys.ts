@@ -399,12 +399,13 @@ export const keys = {
     unit: 'bytes',
     text: 'Response body that is kept with the attempt.',
   },
-  'delivery.maxSockets': {
+  'delivery.socketsPerOrigin': {
     type: 'integer',
-    default: 1_024,
+    default: 128,
     min: 1,
+    max: 1_000,
     unit: 'connections',
-    text: 'Open sockets to receivers in one worker process.',
+    text: 'Open sockets to one origin in one worker process; `delivery.concurrency` bounds all together, and idle ones close after 4 s.',
   },
   'delivery.maxPayloadMemoryBytes': {
     type: 'integer',
@@ -461,6 +462,19 @@ export const keys = {
     min: 50,
     unit: 'ms',
     text: 'Pause between two rounds of the janitor.',
+  },
+
+  // Command line --------------------------------------------------------------------------------------------------------
+  'client.url': {
+    type: 'string',
+    default: 'http://127.0.0.1:8080',
+    text: 'API that the commands `send`, `listen`, `tail` and `replay` talk to.',
+  },
+  'client.apiKey': {
+    type: 'string',
+    default: '',
+    secret: true,
+    text: 'API key of those commands. Empty: the demo key that `start` keeps beside the embedded data.',
   },
 
   // Simulator --------------------------------------------------------------------------------------------------------

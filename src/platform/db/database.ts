@@ -44,6 +44,7 @@ export class Database {
   readonly hot: pg.Pool;
   readonly url: string;
   readonly #applicationName: string;
+  #closing = false;
 
   constructor(options: DatabaseOptions) {
     this.url = options.url;
@@ -66,7 +67,8 @@ export class Database {
       options: '-c timezone=UTC -c plan_cache_mode=force_custom_plan -c enable_seqscan=off -c jit=off',
     });
     for (const pool of [this.requests, this.hot]) {
-      pool.on('error', options.onIdleError);
+      // While closing, the server may end sessions before their sockets are gone: that is no error of anybody.
+      pool.on('error', (error) => void (this.#closing || options.onIdleError(error)));
       pool.on('connect', (client) => client.setTypeParser(INT8_OID, Number));
     }
   }
@@ -101,6 +103,7 @@ export class Database {
   }
 
   async close(): Promise<void> {
+    this.#closing = true;
     await Promise.all([this.requests.end(), this.hot.end()]);
   }
 }

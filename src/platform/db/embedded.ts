@@ -37,6 +37,7 @@ export class EmbeddedPostgres {
   readonly #binaries: string;
   readonly #options: EmbeddedOptions;
   #server: ChildProcess | undefined;
+  #adoptedPid: number | undefined;
 
   private constructor(options: EmbeddedOptions, binaries: string, port: number) {
     this.#options = options;
@@ -45,12 +46,33 @@ export class EmbeddedPostgres {
     this.url = `postgres://${SUPERUSER}@127.0.0.1:${port}/postgres`;
   }
 
-  /** Prepares binaries and data folder (initdb on first use, under a second) and starts the server. */
+  /**
+   * Prepares binaries and data folder (initdb on first use, under a second) and starts the server. When one runs on this data already
+   * it is used: it is left alone at the end while the process that started it lives, and taken over when that one has vanished.
+   */
   static async start(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
     const binaries = await prepareBinaries();
+    const running = await runningServer(options.dataDir);
+    if (running) return EmbeddedPostgres.#join(options, binaries, running);
     const instance = new EmbeddedPostgres(options, binaries, options.port ?? (await freePort()));
     await instance.#initialise();
     await instance.startServer();
+    return instance;
+  }
+
+  static async #join(
+    options: EmbeddedOptions,
+    binaries: string,
+    running: RunningServer,
+  ): Promise<EmbeddedPostgres> {
+    const instance = new EmbeddedPostgres(options, binaries, running.port);
+    await instance.#untilReady(() =>
+      isAlive(running.pid) ? undefined : 'the server that was running has ended',
+    );
+    if (running.ownerPid === null || !isAlive(running.ownerPid)) {
+      instance.#adoptedPid = running.pid;
+      await instance.#writeOwner();
+    }
     return instance;
   }
 
@@ -73,17 +95,26 @@ export class EmbeddedPostgres {
       log = (log + chunk).slice(-4000);
       this.#options.onLog?.(chunk.trimEnd());
     });
-    await this.#untilReady(server, () => log);
+    await this.#untilReady(() => (server.exitCode === null ? undefined : log.trim()));
+    await this.#writeOwner();
   }
 
   /** @param how fast ends open sessions; immediate is a crash, recovered from the log at the next start */
   async stopServer(how: 'fast' | 'immediate' = 'fast'): Promise<void> {
+    const signal = how === 'fast' ? 'SIGINT' : 'SIGQUIT';
     const server = this.#server;
-    if (!server || server.exitCode !== null) return;
     this.#server = undefined;
-    const gone = once(server, 'exit');
-    server.kill(how === 'fast' ? 'SIGINT' : 'SIGQUIT');
-    await gone;
+    if (server?.exitCode === null) {
+      const gone = once(server, 'exit');
+      server.kill(signal);
+      await gone;
+    }
+    if (this.#adoptedPid !== undefined) await stopAdopted(this.#adoptedPid, signal);
+    this.#adoptedPid = undefined;
+  }
+
+  async #writeOwner(): Promise<void> {
+    await writeFile(path.join(this.#options.dataDir, OWNER_FILE), String(process.pid));
   }
 
   async #initialise(): Promise<void> {
@@ -125,14 +156,14 @@ export class EmbeddedPostgres {
     await giveAway(path.join(dataDir, 'postgresql.auto.conf'));
   }
 
-  async #untilReady(server: ChildProcess, log: () => string): Promise<void> {
+  /** @param ended answers why the server has ended, or undefined while it runs */
+  async #untilReady(ended: () => string | undefined): Promise<void> {
     const deadline = Date.now() + START_TIMEOUT_MS;
     for (;;) {
-      if (server.exitCode !== null) {
+      const reason = ended();
+      if (reason !== undefined) {
         this.#server = undefined;
-        throw new Error(
-          `PostgreSQL ended while starting (data in ${this.#options.dataDir}): ${log().trim()}`,
-        );
+        throw new Error(`PostgreSQL ended while starting (data in ${this.#options.dataDir}): ${reason}`);
       }
       const client = new pg.Client({ connectionString: this.url, connectionTimeoutMillis: 1000 });
       try {
@@ -146,6 +177,47 @@ export class EmbeddedPostgres {
       }
     }
   }
+}
+
+/** Beside the server's own files: the process that stops it. */
+const OWNER_FILE = 'relayops-owner.pid';
+
+interface RunningServer {
+  readonly pid: number;
+  readonly port: number;
+  readonly ownerPid: number | null;
+}
+
+/** The server that runs on this data now, by PostgreSQL's own lock file: process ID in line 1, port in line 4. */
+async function runningServer(dataDir: string): Promise<RunningServer | undefined> {
+  const lock = await readFile(path.join(dataDir, 'postmaster.pid'), 'utf8').catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return '';
+      throw error;
+    },
+  );
+  const lines = lock.split('\n');
+  const pid = Number(lines[0]);
+  const port = Number(lines[3]);
+  if (!(pid > 0) || !(port > 0) || !isAlive(pid)) return undefined;
+  const owner = Number(await readFile(path.join(dataDir, OWNER_FILE), 'utf8').catch(() => '0'));
+  return { pid, port, ownerPid: owner > 0 ? owner : null };
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // EPERM: it lives, but is somebody else's.
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+async function stopAdopted(pid: number, signal: NodeJS.Signals): Promise<void> {
+  if (isAlive(pid)) process.kill(pid, signal);
+  const deadline = Date.now() + START_TIMEOUT_MS;
+  while (isAlive(pid) && Date.now() < deadline) await delay(20);
 }
 
 /** Where data that is kept between runs lies: beside the checkout, or where the unprivileged user can reach it. */

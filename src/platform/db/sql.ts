@@ -11,6 +11,14 @@ export function prepared(text: string): (values: unknown[]) => Statement {
 }
 
 /**
+ * A statement that is planned anew each time, with its values: for lists whose optional filters change which index is right. A
+ * generic plan would have to serve `type IS NULL` and `type = 'x'` alike.
+ */
+export function plannedEachTime(text: string): (values: unknown[]) => Statement {
+  return (values) => ({ text, values });
+}
+
+/**
  * A PostgreSQL array literal of values that need no quoting (UUIDs, numbers, booleans, ISO times). Joining is ten times
  * cheaper than the driver's general array encoding, which matters in statements of hundreds of rows.
  */

@@ -5,6 +5,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import { Ajv2020 as Ajv } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import Fastify, {
+  LogController,
   type FastifyBaseLogger,
   type FastifyError,
   type FastifyReply,
@@ -32,12 +33,14 @@ export interface HttpServerOptions {
 }
 
 const RETRY_AFTER_AWAY_S = 2;
+const CLOSE_IDLE_EVERY_MS = 20;
 
 /** A fastify instance with our schemas, errors and documentation; features add their routes to it. */
 export async function createHttpServer(options: HttpServerOptions) {
   const app = Fastify({
     loggerInstance: options.logger,
-    disableRequestLogging: true,
+    // One line an attempt and one an unexpected error are enough; a line a request would be most of the log.
+    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: options.maxRequestBytes,
     requestTimeout: options.requestTimeoutMs,
     keepAliveTimeout: 72_000,
@@ -93,6 +96,22 @@ export async function createHttpServer(options: HttpServerOptions) {
   await app.register(fastifySwaggerUi, { routePrefix: '/docs' });
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
   return app;
+}
+
+/**
+ * Closes the server: no new connection, requests in flight are answered, idle keep-alive connections are closed as they become idle.
+ * At the deadline what is left is cut.
+ */
+export async function closeHttpServer(app: HttpServer, deadline: AbortSignal): Promise<void> {
+  const sweep = setInterval(() => app.server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
+  const cut = (): void => app.server.closeAllConnections();
+  deadline.addEventListener('abort', cut, { once: true });
+  try {
+    await app.close();
+  } finally {
+    clearInterval(sweep);
+    deadline.removeEventListener('abort', cut);
+  }
 }
 
 export type HttpServer = Awaited<ReturnType<typeof createHttpServer>>;

@@ -1,0 +1,73 @@
+import type { HttpServer } from '../platform/http/server.ts';
+import type { Runtime } from './runtime.ts';
+
+/** How long a readiness probe waits for the database. */
+const PROBE_TIMEOUT_MS = 2_000;
+
+export interface DependencyState {
+  readonly name: string;
+  readonly up: boolean;
+  readonly latencyMs: number | null;
+  readonly detail: string | null;
+}
+
+/** Liveness, readiness with the state of each dependency, and metrics. Public: nothing in them is a tenant's. */
+export function healthRoutes(app: HttpServer, runtime: Runtime, isStopping: () => boolean): void {
+  app.get('/livez', { config: { auth: 'public' }, schema: { hide: true } }, async () => ({ status: 'ok' }));
+
+  app.get('/readyz', { config: { auth: 'public' }, schema: { hide: true } }, async (_request, reply) => {
+    const database = await probeDatabase(runtime);
+    runtime.metrics.dependencyUp.set({ dependency: database.name }, database.up ? 1 : 0);
+    const stopping = isStopping();
+    const ready = database.up && !stopping;
+    return reply.code(ready ? 200 : 503).send({
+      status: stopping ? 'stopping' : ready ? 'ready' : 'not ready',
+      role: runtime.config.role,
+      instance: runtime.instance,
+      intake: runtime.backlog.state(),
+      dependencies: [database],
+    });
+  });
+
+  app.get('/metrics', { config: { auth: 'public' }, schema: { hide: true } }, async (_request, reply) => {
+    sampleNow(runtime);
+    return reply.type(runtime.metrics.registry.contentType).send(await runtime.metrics.registry.metrics());
+  });
+}
+
+async function probeDatabase({ database }: Runtime): Promise<DependencyState> {
+  const started = performance.now();
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    const timeout = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(
+        () => reject(new Error(`no answer within ${PROBE_TIMEOUT_MS} ms`)),
+        PROBE_TIMEOUT_MS,
+      );
+    });
+    await Promise.race([database.requests.query('SELECT 1'), timeout]);
+    return {
+      name: 'postgresql',
+      up: true,
+      latencyMs: Math.round((performance.now() - started) * 10) / 10,
+      detail: null,
+    };
+  } catch (error) {
+    const code = (error as { code?: unknown }).code;
+    return {
+      name: 'postgresql',
+      up: false,
+      latencyMs: null,
+      detail: typeof code === 'string' ? code : 'no answer',
+    };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function sampleNow({ metrics, worker, coordination }: Runtime): void {
+  const held = coordination.held();
+  metrics.inFlight.set(worker.inFlight);
+  metrics.endpointsBusy.set(held.size);
+  metrics.permitsHeld.set([...held.values()].reduce((sum, count) => sum + count, 0));
+}

@@ -1,0 +1,54 @@
+import type { AddressInfo } from 'node:net';
+import type { Config } from '../config/index.ts';
+import { preparePartitions } from '../delivery/index.ts';
+import { migrate } from '../platform/db/migrate.ts';
+import type { Logger } from '../platform/telemetry/logger.ts';
+import { type Api, createApi, createProbes } from './api.ts';
+import { projectFile } from './paths.ts';
+import { createRuntime, type Runtime } from './runtime.ts';
+
+/** One running process of RelayOps. */
+export interface RelayProcess {
+  readonly runtime: Runtime;
+  /** Where the API listens; in a role without one, probes and metrics. */
+  readonly url: string;
+  /** Intake ends, work in flight finishes within the configured limit, leases are released (SPEC J4). Idempotent. */
+  stop(): Promise<void>;
+}
+
+/** Migrates, then starts the parts of the configured role. @throws when the database is away or a port is taken */
+export async function startProcess(config: Config, logger: Logger): Promise<RelayProcess> {
+  const applied = await migrate(config['database.url'], projectFile('migrations'));
+  if (applied.length > 0) logger.info({ migrations: applied }, 'schema migrated');
+  const runtime = createRuntime(config, logger);
+  const { lifecycle, worker, janitor, replays, backlog } = runtime;
+  const role = config.role;
+  let api: Api | undefined;
+  lifecycle.add({ name: 'partitions', start: () => preparePartitions(runtime.database) });
+  lifecycle.add({ name: 'backlog', start: () => backlog.start(), stop: () => backlog.stop() });
+  if (role !== 'api') {
+    lifecycle.add({ name: 'worker', start: () => worker.start(), stop: (deadline) => worker.stop(deadline) });
+    lifecycle.add({ name: 'replays', start: () => replays.start(), stop: () => replays.stop() });
+    lifecycle.add({ name: 'janitor', start: () => janitor.start(), stop: () => janitor.stop() });
+  }
+  lifecycle.add({
+    name: 'http',
+    start: async () => {
+      api = role === 'worker' ? await createProbes(runtime) : await createApi(runtime);
+      await api.server.listen({ host: config['http.host'], port: config['http.port'] });
+    },
+    stop: (deadline) => api?.stop(deadline),
+  });
+  await lifecycle.start();
+  return {
+    runtime,
+    url: urlOf(api!, config),
+    stop: () => lifecycle.stop(AbortSignal.timeout(config['shutdown.timeoutMs'])),
+  };
+}
+
+function urlOf(api: Api, config: Config): string {
+  const { port } = api.server.server.address() as AddressInfo;
+  const host = config['http.host'] === '0.0.0.0' ? '127.0.0.1' : config['http.host'];
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}

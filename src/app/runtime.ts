@@ -1,0 +1,169 @@
+import { randomBytes } from 'node:crypto';
+import os from 'node:os';
+import type { Config } from '../config/index.ts';
+import { MemoryCoordination } from '../coordination/memory/index.ts';
+import type { Coordination } from '../coordination/port.ts';
+import { BacklogGate, DeliveryWorker, Janitor, ReplayRunner } from '../delivery/index.ts';
+import { EndpointDirectory, findDeletedEndpointIds, SecretBox } from '../endpoints/index.ts';
+import { Acceptor } from '../events/index.ts';
+import { Database } from '../platform/db/database.ts';
+import { parseAllowList } from '../platform/http/address-guard.ts';
+import { HttpSender } from '../platform/http/sender.ts';
+import { Lifecycle } from '../platform/lifecycle/lifecycle.ts';
+import type { Logger } from '../platform/telemetry/logger.ts';
+import { createMetrics, type Metrics } from '../platform/telemetry/metrics.ts';
+import { systemClock, type Clock } from '../shared/clock.ts';
+import { PostgresTransport } from '../transport/postgres/index.ts';
+import type { Transport } from '../transport/port.ts';
+import { observeAttempt } from './observe-attempt.ts';
+import { retentionTasks } from './retention.ts';
+
+const DELETED_ENDPOINTS_A_ROUND = 1_000;
+
+/** The parts of one process, wired. Roles start some of them. */
+export interface Runtime {
+  readonly config: Config;
+  readonly instance: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly database: Database;
+  readonly directory: EndpointDirectory;
+  readonly secretBox: SecretBox;
+  readonly coordination: Coordination;
+  readonly transport: Transport;
+  readonly acceptor: Acceptor;
+  readonly backlog: BacklogGate;
+  readonly worker: DeliveryWorker;
+  readonly replays: ReplayRunner;
+  readonly janitor: Janitor;
+  readonly lifecycle: Lifecycle;
+}
+
+/** Builds everything and starts nothing. The database must be migrated. */
+export function createRuntime(config: Config, logger: Logger): Runtime {
+  const clock = systemClock;
+  const instance = config.instance || `${os.hostname()}-${process.pid}-${randomBytes(3).toString('hex')}`;
+  const metrics = createMetrics();
+  const report = (error: unknown, part: string): void => {
+    metrics.errors.inc({ part });
+    logger.error({ err: error, part }, 'background error');
+  };
+  const database = new Database({
+    url: config['database.url'],
+    poolSize: config['database.poolSize'],
+    hotPoolSize: config['database.hotPoolSize'],
+    connectTimeoutMs: config['database.connectTimeoutMs'],
+    statementTimeoutMs: config['database.statementTimeoutMs'],
+    applicationName: `relayops:${instance}`.slice(0, 63),
+    onIdleError: (error) => report(error, 'connection'),
+  });
+  const secretBox = new SecretBox(config['secrets.key']);
+  const directory = new EndpointDirectory({
+    database,
+    config,
+    secretBox,
+    onError: (error) => report(error, 'directory'),
+  });
+  const coordination = new MemoryCoordination(clock);
+  const transport = new PostgresTransport({
+    database,
+    directory,
+    coordination,
+    config,
+    clock,
+    instance,
+    onError: report,
+    onClaim: (durationMs, rows) => {
+      metrics.claimSeconds.observe(durationMs / 1000);
+      metrics.claimRows.observe(rows);
+    },
+  });
+  const acceptor = new Acceptor({
+    database,
+    directory,
+    config,
+    clock,
+    onWork: (endpointIds) =>
+      transport.announce(Array.from(endpointIds, (endpointId) => ({ endpointId, inMs: 0 }))),
+    onGroup: ({ events, duplicates, durationMs }) => {
+      metrics.acceptSeconds.observe(durationMs / 1000);
+      metrics.acceptGroupSize.observe(events);
+      metrics.eventsDuplicate.inc(duplicates);
+      metrics.eventsAccepted.inc(events - duplicates);
+    },
+  });
+  const backlog = new BacklogGate({
+    database,
+    high: config['ingest.backlogHigh'],
+    low: config['ingest.backlogLow'],
+    everyMs: config['ingest.backlogSampleMs'],
+    onSample: (open) => metrics.backlog.set({ state: 'open' }, open),
+    onError: (error) => report(error, 'backlog'),
+  });
+  const sender = new HttpSender({
+    allow: parseAllowList(config['delivery.allowAddresses']),
+    connectTimeoutMs: config['delivery.connectTimeoutMs'],
+    socketsPerOrigin: config['delivery.socketsPerOrigin'],
+    maxResponseBytes: config['delivery.maxResponseBytes'],
+    http2: config['delivery.http2'],
+  });
+  const worker = new DeliveryWorker({
+    database,
+    transport,
+    coordination,
+    directory,
+    sender,
+    config,
+    clock,
+    instance,
+    onAttempt: observeAttempt(metrics, logger, clock),
+    onLate: (deliveryIds) => {
+      metrics.lateResults.inc(deliveryIds.size);
+      logger.warn(
+        { delivery_ids: [...deliveryIds] },
+        'results came after their lease had gone to another worker',
+      );
+    },
+    onError: report,
+  });
+  const replays = new ReplayRunner({
+    database,
+    transport,
+    config,
+    onError: (error) => report(error, 'replay'),
+  });
+  const janitor = new Janitor({
+    database,
+    config,
+    tasks: retentionTasks(database),
+    deletedEndpoints: () => findDeletedEndpointIds(database.requests, DELETED_ENDPOINTS_A_ROUND),
+    onRemoved: (what, count) => metrics.janitorRemoved.inc({ what }, count),
+    onError: (error) => report(error, 'janitor'),
+  });
+
+  const lifecycle = new Lifecycle(report);
+  lifecycle.add({ name: 'database', stop: () => database.close() });
+  lifecycle.add({ name: 'coordination', stop: () => coordination.close() });
+  lifecycle.add({ name: 'sender', stop: () => sender.close() });
+  lifecycle.add({ name: 'directory', start: () => directory.start(), stop: () => directory.stop() });
+  lifecycle.add({ name: 'transport', stop: () => transport.close() });
+  return {
+    config,
+    instance,
+    clock,
+    logger,
+    metrics,
+    database,
+    directory,
+    secretBox,
+    coordination,
+    transport,
+    acceptor,
+    backlog,
+    worker,
+    replays,
+    janitor,
+    lifecycle,
+  };
+}

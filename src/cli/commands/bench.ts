@@ -1,0 +1,4 @@
+import { Command } from 'commander';
+export function benchCommand(): Command {
+  return new Command('bench');
+}

@@ -1,0 +1,60 @@
+import { Command } from 'commander';
+import { type ShownRequest, startSimulator } from '../../simulator/index.ts';
+import { sleep } from '../../shared/abort.ts';
+import { type ClientOptions, openClient, withClientOptions } from '../client-options.ts';
+
+interface ListenOptions extends ClientOptions {
+  readonly port: string;
+  readonly publicUrl?: string;
+}
+
+const LOOK_EVERY_MS = 100;
+
+export function listenCommand(): Command {
+  const command = new Command('listen')
+    .description(
+      'Receive events here: makes an endpoint for the time being, prints each delivery and whether its signature holds',
+    )
+    .argument('[patterns...]', 'event types or prefixes like order.*', ['*'])
+    .option('--port <port>', 'port to listen on; 0 takes a free one', '0')
+    .option(
+      '--public-url <url>',
+      'how RelayOps reaches this port, when not by loopback (which it must allow: delivery.allowAddresses)',
+    );
+  return withClientOptions(command).action(async (patterns: string[], options: ListenOptions) => {
+    const client = await openClient(options);
+    const receiver = (await startSimulator({ port: Number(options.port) })).receiver('listen');
+    const url = options.publicUrl ?? receiver.url;
+    const subscriptions = patterns.map((pattern) => ({ pattern }));
+    const { endpoint, secret } = await client.call<{ endpoint: { endpointId: string }; secret: string }>(
+      'POST',
+      '/v1/endpoints',
+      { url, name: 'listen', subscriptions },
+    );
+    receiver.configure({ secrets: [secret] });
+    process.stderr.write(
+      `Listening at ${receiver.url} as endpoint ${endpoint.endpointId}. Ctrl-C ends it.\n`,
+    );
+    const controller = new AbortController();
+    process.once('SIGINT', () => controller.abort());
+    process.once('SIGTERM', () => controller.abort());
+    try {
+      let after = 0;
+      while (!controller.signal.aborted) {
+        for (const request of receiver.requests({ after })) {
+          after = request.seq;
+          process.stdout.write(options.json ? JSON.stringify(request) + '\n' : describe(request));
+        }
+        await sleep(LOOK_EVERY_MS, controller.signal);
+      }
+    } finally {
+      await client.call('DELETE', `/v1/endpoints/${endpoint.endpointId}`);
+    }
+  });
+}
+
+function describe(request: ShownRequest): string {
+  const type = String(request.headers['x-relayops-event-type'] ?? '?');
+  const attempt = String(request.headers['x-relayops-attempt'] ?? '?');
+  return `${request.at}  ${type}  attempt ${attempt}  signature ${request.signature}\n${request.body}\n\n`;
+}

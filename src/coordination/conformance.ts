@@ -1,0 +1,103 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { EndpointId } from '../shared/ids.ts';
+import type { Coordination } from './port.ts';
+
+/** An adapter under test, with a way to let its time pass (a held clock, or really waiting where the server has the clock). */
+export interface CoordinationHarness {
+  readonly coordination: Coordination;
+  advance(ms: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+const A = '0190aaaa-0000-7000-8000-00000000000a' as EndpointId;
+const B = '0190aaaa-0000-7000-8000-00000000000b' as EndpointId;
+
+/** What every adapter of the coordination port must do. Adding an adapter means making this green. */
+export function coordinationConformance(name: string, open: () => Promise<CoordinationHarness>): void {
+  describe(`coordination conformance: ${name}`, () => {
+    let harness: CoordinationHarness;
+    let coordination: Coordination;
+    beforeEach(async () => {
+      harness = await open();
+      coordination = harness.coordination;
+    });
+    afterEach(() => harness.close());
+
+    const slots = (endpointId: EndpointId, wanted: number, maxConcurrency: number) =>
+      coordination.acquire([{ endpointId, wanted, limits: { maxConcurrency, rate: null } }]);
+
+    it('lets a bucket give its burst at once and then its rate', async () => {
+      const limit = { ratePerSecond: 10, burst: 5 };
+      for (let i = 0; i < 5; i++) expect(await coordination.take('t', 1, limit)).toEqual({ ok: true });
+      const refused = await coordination.take('t', 1, limit);
+      expect(refused).toMatchObject({ ok: false });
+      if (!refused.ok) expect(refused.retryAfterMs).toBeGreaterThan(0);
+      if (!refused.ok) expect(refused.retryAfterMs).toBeLessThanOrEqual(100);
+      await harness.advance(110);
+      expect(await coordination.take('t', 1, limit)).toEqual({ ok: true });
+      expect(await coordination.take('t', 1, limit)).toMatchObject({ ok: false });
+    });
+
+    it('takes all or none', async () => {
+      const limit = { ratePerSecond: 1, burst: 3 };
+      expect(await coordination.take('t', 4, limit)).toMatchObject({ ok: false });
+      expect(await coordination.take('t', 3, limit)).toEqual({ ok: true });
+    });
+
+    it('keeps buckets apart', async () => {
+      const limit = { ratePerSecond: 1, burst: 1 };
+      expect(await coordination.take('t', 1, limit)).toEqual({ ok: true });
+      expect(await coordination.take('u', 1, limit)).toEqual({ ok: true });
+    });
+
+    it('never has more permits out than slots, and gives released ones again', async () => {
+      const [first] = await slots(A, 5, 3);
+      expect(first?.permits).toHaveLength(3);
+      expect((await slots(A, 1, 3))[0]?.permits).toHaveLength(0);
+      coordination.release(first!.permits.slice(0, 2), true);
+      expect((await slots(A, 5, 3))[0]?.permits).toHaveLength(2);
+      expect((await slots(B, 5, 3))[0]?.permits).toHaveLength(3);
+    });
+
+    it('does not count a release twice', async () => {
+      const [grant] = await slots(A, 1, 1);
+      coordination.release(grant!.permits, true);
+      coordination.release(grant!.permits, true);
+      expect((await slots(A, 5, 1))[0]?.permits).toHaveLength(1);
+      expect((await slots(A, 5, 1))[0]?.permits).toHaveLength(0);
+    });
+
+    it('limits an endpoint by its rate as well, and says when to ask again', async () => {
+      const limits = { maxConcurrency: 10, rate: { ratePerSecond: 10, burst: 2 } };
+      const [grant] = await coordination.acquire([{ endpointId: A, wanted: 5, limits }]);
+      expect(grant?.permits).toHaveLength(2);
+      expect(grant?.retryAfterMs).toBeGreaterThan(0);
+      coordination.release(grant!.permits, true);
+      const [again] = await coordination.acquire([{ endpointId: A, wanted: 5, limits }]);
+      expect(again?.permits).toHaveLength(0);
+      await harness.advance(110);
+      const [later] = await coordination.acquire([{ endpointId: A, wanted: 5, limits }]);
+      expect(later?.permits).toHaveLength(1);
+    });
+
+    it('returns the token of a permit that was not used', async () => {
+      const limits = { maxConcurrency: 10, rate: { ratePerSecond: 0.01, burst: 1 } };
+      const [grant] = await coordination.acquire([{ endpointId: A, wanted: 1, limits }]);
+      coordination.release(grant!.permits, false);
+      const [again] = await coordination.acquire([{ endpointId: A, wanted: 1, limits }]);
+      expect(again?.permits).toHaveLength(1);
+    });
+
+    it('answers a batch in its order', async () => {
+      const grants = await coordination.acquire([
+        { endpointId: B, wanted: 1, limits: { maxConcurrency: 1, rate: null } },
+        { endpointId: A, wanted: 2, limits: { maxConcurrency: 2, rate: null } },
+      ]);
+      expect(grants.map((grant) => [grant.endpointId, grant.permits.length])).toEqual([
+        [B, 1],
+        [A, 2],
+      ]);
+      expect(coordination.held().get(A)).toBe(2);
+    });
+  });
+}

@@ -1,0 +1,74 @@
+import type { Queryable } from '../platform/db/database.ts';
+import { plainArray, prepared } from '../platform/db/sql.ts';
+import type { EndpointId, TenantId } from '../shared/ids.ts';
+import type { SubscriptionRow } from './routing.ts';
+import type { TargetRow } from './target.ts';
+
+export interface TargetWithSecrets extends TargetRow {
+  readonly secrets: { ciphertext: string; expires_at: string | null }[];
+}
+
+const targets = prepared(`
+  SELECT e.endpoint_id, e.tenant_id, e.version, e.url, e.state, e.headers, e.max_concurrency, e.rate_per_second, e.rate_burst,
+         e.timeout_ms, e.max_attempts, e.backoff_base_ms, e.backoff_factor, e.backoff_cap_ms, e.deleted_at,
+         coalesce((SELECT json_agg(json_build_object('ciphertext', encode(s.ciphertext, 'base64'), 'expires_at', s.expires_at)
+                          ORDER BY s.created_at DESC)
+                   FROM relayops.endpoint_secrets s
+                   WHERE s.endpoint_id = e.endpoint_id AND (s.expires_at IS NULL OR s.expires_at > now())), '[]') AS secrets
+  FROM relayops.webhook_endpoints e
+  WHERE e.endpoint_id = ANY($1::uuid[])`);
+
+/** Endpoints by ID over all tenants, for the delivery machinery only. Index: primary key. */
+export async function findTargets(db: Queryable, ids: readonly EndpointId[]): Promise<TargetWithSecrets[]> {
+  return (await db.query<TargetWithSecrets>(targets([plainArray(ids)]))).rows;
+}
+
+const versions = prepared(
+  `SELECT endpoint_id, version FROM relayops.webhook_endpoints WHERE endpoint_id = ANY($1::uuid[])`,
+);
+
+/** Index: primary key. */
+export async function findVersions(
+  db: Queryable,
+  ids: readonly EndpointId[],
+): Promise<{ endpoint_id: EndpointId; version: number }[]> {
+  return (await db.query<{ endpoint_id: EndpointId; version: number }>(versions([plainArray(ids)]))).rows;
+}
+
+const routing = prepared(`
+  SELECT coalesce((SELECT version FROM relayops.routing_versions WHERE tenant_id = $1), 0) AS version,
+         coalesce((SELECT json_agg(json_build_object('endpointId', s.endpoint_id, 'pattern', s.pattern, 'filter', s.filter)
+                          ORDER BY s.endpoint_id, s.subscription_id)
+                   FROM relayops.endpoint_subscriptions s JOIN relayops.webhook_endpoints e USING (endpoint_id)
+                   WHERE s.tenant_id = $1 AND e.deleted_at IS NULL), '[]') AS rows`);
+
+/** Version and subscriptions in one statement, hence one snapshot. Index: endpoint_subscriptions_tenant. */
+export async function findRouting(
+  db: Queryable,
+  tenantId: TenantId,
+): Promise<{ version: number; rows: SubscriptionRow[] }> {
+  const { rows } = await db.query<{ version: number; rows: SubscriptionRow[] }>(routing([tenantId]));
+  return rows[0] ?? { version: 0, rows: [] };
+}
+
+const bump = prepared(`
+  INSERT INTO relayops.routing_versions AS v (tenant_id) VALUES ($1)
+  ON CONFLICT (tenant_id) DO UPDATE SET version = v.version + 1`);
+
+/** To be called in every transaction that changes endpoints or subscriptions in a way that matters to routing. */
+export async function bumpRoutingVersion(db: Queryable, tenantId: TenantId): Promise<void> {
+  await db.query(bump([tenantId]));
+}
+
+const disable = prepared(`
+  UPDATE relayops.webhook_endpoints SET state = 'disabled', state_reason = $2, version = version + 1, updated_at = now()
+  WHERE endpoint_id = $1 AND state <> 'disabled' AND deleted_at IS NULL`);
+
+/** The receiver itself said 410 Gone. @returns whether it was this call that disabled it */
+export async function disableEndpoint(
+  db: Queryable,
+  endpointId: EndpointId,
+  reason: string,
+): Promise<boolean> {
+  return (await db.query(disable([endpointId, reason]))).rowCount === 1;
+}

@@ -1,0 +1,52 @@
+import type { Config } from '../config/index.ts';
+import type { Endpoint } from './endpoint.schemas.ts';
+import type { CountedEndpointRow, EndpointRow } from './endpoint.sql.ts';
+import { toTarget } from './target.ts';
+
+const HIDDEN = '********';
+
+/**
+ * An endpoint as answers show it.
+ * @param showHeaders whether the reader may see the values of headers, which are often credentials of the receiver: who may
+ *   set them may
+ */
+export function toEndpoint(row: CountedEndpointRow, config: Config, showHeaders: boolean): Endpoint {
+  return {
+    endpointId: row.endpoint_id,
+    name: row.name,
+    url: row.url,
+    state: row.state,
+    stateReason: row.state_reason,
+    headers: showHeaders ? row.headers : hidden(row.headers),
+    maxConcurrency: row.max_concurrency,
+    ratePerSecond: row.rate_per_second,
+    rateBurst: row.rate_burst,
+    timeoutMs: row.timeout_ms,
+    retry: {
+      maxAttempts: row.max_attempts,
+      baseMs: row.backoff_base_ms,
+      factor: row.backoff_factor,
+      capMs: row.backoff_cap_ms,
+    },
+    effective: effectiveSettings(row, config),
+    subscriptionCount: row.subscription_count,
+    createdAt: row.created_at.toISOString(),
+    updatedAt: row.updated_at.toISOString(),
+  };
+}
+
+/** Made by what delivery uses, so that both cannot differ. */
+function effectiveSettings(row: EndpointRow, config: Config): Endpoint['effective'] {
+  const { limits, retry, timeoutMs } = toTarget(row, [], config);
+  return {
+    maxConcurrency: limits.maxConcurrency,
+    ratePerSecond: limits.rate?.ratePerSecond ?? null,
+    rateBurst: limits.rate?.burst ?? null,
+    timeoutMs,
+    retry,
+  };
+}
+
+function hidden(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.keys(headers).map((name) => [name, HIDDEN]));
+}

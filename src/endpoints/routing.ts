@@ -1,0 +1,92 @@
+import {
+  compileFilter,
+  ExpressionError,
+  type Filter,
+  type FilterScope,
+} from '../platform/expressions/index.ts';
+import type { EndpointId } from '../shared/ids.ts';
+import { matchesPattern } from './patterns.ts';
+
+export interface SubscriptionRow {
+  readonly endpointId: EndpointId;
+  readonly pattern: string;
+  readonly filter: string | null;
+}
+
+/** An endpoint that an event goes to. With an error, its filter could not be evaluated: the delivery is stored as failed, visibly. */
+export interface Route {
+  readonly endpointId: EndpointId;
+  readonly filterError: string | null;
+}
+
+interface CompiledSubscription extends SubscriptionRow {
+  readonly compiled: Filter | { readonly error: string } | null;
+}
+
+const CACHED_TYPES = 1_000;
+
+/** Who gets which event of one tenant, as of one version of its configuration. Immutable but for a memo by type. */
+export class RoutingTable {
+  /** Compared with the database's at acceptance; a difference means that this table is old. */
+  readonly version: number;
+  readonly #subscriptions: readonly CompiledSubscription[];
+  readonly #byType = new Map<string, readonly CompiledSubscription[]>();
+
+  /** @param rows sorted by endpoint, which is the order of the routes */
+  constructor(version: number, rows: readonly SubscriptionRow[]) {
+    this.version = version;
+    this.#subscriptions = rows.map((row) => ({
+      ...row,
+      compiled: row.filter === null ? null : compiled(row.filter),
+    }));
+  }
+
+  /**
+   * The endpoints for an event, each once, sorted. One subscription that lets it through is enough; when none does, one that
+   * could not be evaluated makes the route an error.
+   * @param scope is called at most once, and only when a filter has to look at the event
+   */
+  route(type: string, scope: () => FilterScope): Route[] {
+    const candidates = this.#candidates(type);
+    if (candidates.length === 0) return [];
+    const routes = new Map<EndpointId, Route>();
+    let evaluated: FilterScope | undefined;
+    for (const { endpointId, compiled: filter } of candidates) {
+      if (routes.get(endpointId)?.filterError === null) continue;
+      const verdict = filter === null ? true : judge(filter, (evaluated ??= scope()));
+      if (verdict === true) routes.set(endpointId, { endpointId, filterError: null });
+      else if (verdict !== false) routes.set(endpointId, { endpointId, filterError: verdict });
+    }
+    return [...routes.values()];
+  }
+
+  #candidates(type: string): readonly CompiledSubscription[] {
+    let found = this.#byType.get(type);
+    if (found === undefined) {
+      found = this.#subscriptions.filter((subscription) => matchesPattern(subscription.pattern, type));
+      if (this.#byType.size >= CACHED_TYPES) this.#byType.clear();
+      this.#byType.set(type, found);
+    }
+    return found;
+  }
+}
+
+function compiled(source: string): Filter | { error: string } {
+  try {
+    return compileFilter(source);
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    return { error: error.message };
+  }
+}
+
+/** True or false, or the text of the error. */
+function judge(filter: Filter | { error: string }, scope: FilterScope): boolean | string {
+  if ('error' in filter) return filter.error;
+  try {
+    return filter.matches(scope);
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    return error.message;
+  }
+}

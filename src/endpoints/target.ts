@@ -1,0 +1,79 @@
+import type { Config } from '../config/index.ts';
+import type { EndpointId, TenantId } from '../shared/ids.ts';
+
+export type EndpointState = 'active' | 'paused' | 'disabled' | 'deleted';
+
+/** A signing secret in force; an old one has an end. */
+export interface SigningSecret {
+  readonly bytes: Buffer;
+  readonly expiresAtMs: number | null;
+}
+
+/** All that a delivery needs to know of its endpoint, with defaults applied. */
+export interface DeliveryTarget {
+  readonly endpointId: EndpointId;
+  readonly tenantId: TenantId;
+  readonly version: number;
+  readonly url: string;
+  readonly state: EndpointState;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly secrets: readonly SigningSecret[];
+  readonly timeoutMs: number;
+  readonly limits: {
+    readonly maxConcurrency: number;
+    readonly rate: { readonly ratePerSecond: number; readonly burst: number } | null;
+  };
+  readonly retry: {
+    readonly maxAttempts: number;
+    readonly baseMs: number;
+    readonly factor: number;
+    readonly capMs: number;
+  };
+}
+
+/** The columns of webhook_endpoints that a target is made of. */
+export interface TargetRow {
+  readonly endpoint_id: EndpointId;
+  readonly tenant_id: TenantId;
+  readonly version: number;
+  readonly url: string;
+  readonly state: Exclude<EndpointState, 'deleted'>;
+  readonly headers: Record<string, string>;
+  readonly max_concurrency: number | null;
+  readonly rate_per_second: number | null;
+  readonly rate_burst: number | null;
+  readonly timeout_ms: number | null;
+  readonly max_attempts: number | null;
+  readonly backoff_base_ms: number | null;
+  readonly backoff_factor: number | null;
+  readonly backoff_cap_ms: number | null;
+  readonly deleted_at: Date | null;
+}
+
+export function toTarget(row: TargetRow, secrets: readonly SigningSecret[], config: Config): DeliveryTarget {
+  const ratePerSecond = row.rate_per_second ?? config['delivery.endpointRatePerSecond'];
+  return {
+    endpointId: row.endpoint_id,
+    tenantId: row.tenant_id,
+    version: row.version,
+    url: row.url,
+    state: row.deleted_at ? 'deleted' : row.state,
+    headers: row.headers,
+    secrets,
+    timeoutMs: Math.min(row.timeout_ms ?? config['delivery.timeoutMs'], config['delivery.maxTimeoutMs']),
+    limits: {
+      maxConcurrency: row.max_concurrency ?? config['delivery.endpointConcurrency'],
+      // A burst of one second's worth, when the endpoint does not say.
+      rate:
+        ratePerSecond === null
+          ? null
+          : { ratePerSecond, burst: row.rate_burst ?? Math.max(1, Math.ceil(ratePerSecond)) },
+    },
+    retry: {
+      maxAttempts: row.max_attempts ?? config['delivery.maxAttempts'],
+      baseMs: row.backoff_base_ms ?? config['delivery.backoffBaseMs'],
+      factor: row.backoff_factor ?? config['delivery.backoffFactor'],
+      capMs: row.backoff_cap_ms ?? config['delivery.backoffCapMs'],
+    },
+  };
+}

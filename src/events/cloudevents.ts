@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { FieldProblem } from '../shared/errors.ts';
+import { cloudEventInvalid } from './events.errors.ts';
+import type { IncomingEvent } from './incoming.ts';
+import {
+  checkSize,
+  isTimestamp,
+  MAX_IDEMPOTENCY_KEY_LENGTH,
+  type RequestContext,
+  typeProblem,
+} from './native.ts';
+
+export const STRUCTURED = 'application/cloudevents+json';
+export const STRUCTURED_BATCH = 'application/cloudevents-batch+json';
+
+/**
+ * A CloudEvent in structured mode (CloudEvents HTTP binding 1.0.2, section 3.2). The whole envelope is the payload, byte for byte, and
+ * is delivered in structured mode too.
+ * @throws CLOUDEVENT_INVALID, PAYLOAD_TOO_LARGE
+ */
+export function structuredEvent(value: unknown, bytes: Buffer, context: RequestContext): IncomingEvent {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw cloudEventInvalid({ fields: [{ field: 'body', reason: 'is not an object' }] });
+  }
+  const attributes = value as Record<string, unknown>;
+  refuseProblems(attributes, '');
+  checkSize(bytes.length, context.maxPayloadBytes);
+  return {
+    ...common(attributes, context),
+    contentType: STRUCTURED,
+    payload: Buffer.from(bytes),
+    format: 'cloudevents-structured',
+    attributes: null,
+  };
+}
+
+/** True when a request carries a CloudEvent in binary mode: its attributes are headers. */
+export function isBinaryMode(headers: IncomingHttpHeaders): boolean {
+  return headers['ce-specversion'] !== undefined;
+}
+
+/**
+ * A CloudEvent in binary mode (section 3.1): the body is the data, untouched; the `ce-` headers are kept and travel with each delivery.
+ * @throws CLOUDEVENT_INVALID, PAYLOAD_TOO_LARGE
+ */
+export function binaryEvent(
+  headers: IncomingHttpHeaders,
+  body: Buffer,
+  context: RequestContext,
+): IncomingEvent {
+  const sent = Object.entries(headers).filter(([name]) => name.startsWith('ce-'));
+  const carried = Object.fromEntries(sent.map(([name, value]) => [name, decodeHeader(String(value))]));
+  const attributes = Object.fromEntries(
+    Object.entries(carried).map(([name, value]) => [name.slice(3), value]),
+  );
+  refuseProblems(attributes, 'ce-');
+  checkSize(body.length, context.maxPayloadBytes);
+  return {
+    ...common(attributes, context),
+    contentType: headers['content-type'] ?? 'application/octet-stream',
+    payload: body,
+    format: 'cloudevents-binary',
+    attributes: carried,
+  };
+}
+
+function common(attributes: Record<string, unknown>, context: RequestContext) {
+  const time = attributes['time'];
+  const traceparent = attributes['traceparent'];
+  return {
+    tenantId: context.tenantId,
+    type: attributes['type'] as string,
+    idempotencyKey:
+      context.idempotencyKey ?? keyOf(attributes['source'] as string, attributes['id'] as string),
+    // The distributed tracing extension describes the event's own trace, which matters more than that of the request.
+    traceparent:
+      typeof traceparent === 'string' && isTraceparent(traceparent) ? traceparent : context.traceparent,
+    occurredAt: typeof time === 'string' ? new Date(time) : null,
+  };
+}
+
+/** Source and ID together identify an event (CloudEvents 1.0.2, section 3.1.1), so they are its idempotency key. */
+function keyOf(source: string, id: string): string {
+  const key = 'ce:' + JSON.stringify([source, id]);
+  return key.length <= MAX_IDEMPOTENCY_KEY_LENGTH
+    ? key
+    : 'ce:sha256:' + createHash('sha256').update(key).digest('hex');
+}
+
+function refuseProblems(attributes: Record<string, unknown>, prefix: string): void {
+  const problems: FieldProblem[] = [];
+  if (attributes['specversion'] !== '1.0')
+    problems.push({ field: `${prefix}specversion`, reason: 'is not "1.0"' });
+  for (const name of ['id', 'source']) {
+    const value = attributes[name];
+    // eslint-disable-next-line no-control-regex -- U+0000 cannot be stored as text
+    if (typeof value !== 'string' || value === '' || /\u0000/.test(value)) {
+      problems.push({ field: prefix + name, reason: 'is not a non-empty string' });
+    }
+  }
+  const type = typeProblem(attributes['type']);
+  if (type) problems.push({ ...type, field: prefix + 'type' });
+  const time = attributes['time'];
+  if (time !== undefined && !isTimestamp(time))
+    problems.push({ field: `${prefix}time`, reason: 'is not an RFC 3339 time' });
+  if (problems.length > 0)
+    throw cloudEventInvalid({
+      detail: problems.map((p) => `${p.field} ${p.reason}`).join('; ') + '.',
+      fields: problems,
+    });
+}
+
+/** Undoes the percent-encoding of header values (section 3.1.3.2); what is not well-formed stays as it came. */
+function decodeHeader(value: string): string {
+  try {
+    return decodeURIComponent(value).replaceAll('\0', '');
+  } catch (error) {
+    if (error instanceof URIError) return value;
+    throw error;
+  }
+}
+
+/** W3C Trace Context, version 00 to fe. */
+export function isTraceparent(text: string): boolean {
+  return /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/.test(text);
+}

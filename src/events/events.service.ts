@@ -1,0 +1,134 @@
+import type { Config } from '../config/index.ts';
+import type { Coordination } from '../coordination/port.ts';
+import type { Database } from '../platform/db/database.ts';
+import { idAfter, type Page, toPage } from '../platform/http/page.ts';
+import { routeNotFound } from '../platform/http/problem.ts';
+import { RelayError } from '../shared/errors.ts';
+import { firstIdAt, type EventId, isId, type TenantId } from '../shared/ids.ts';
+import type { Accepted, Acceptor, AcceptResult } from './acceptor.ts';
+import { backlogFull, batchTooLarge, rateLimited } from './events.errors.ts';
+import type { Event, EventListQuery } from './event.schemas.ts';
+import { type EventRow, findEvent, findPayload, listEvents } from './event.sql.ts';
+import type { IncomingEvent } from './incoming.ts';
+
+/** A tenant's own ingest limits; null takes the configured default. */
+export interface IngestLimits {
+  readonly ingestRate: number | null;
+  readonly ingestBurst: number | null;
+}
+
+export interface EventsDeps {
+  readonly database: Database;
+  readonly acceptor: Acceptor;
+  readonly coordination: Coordination;
+  readonly config: Config;
+  readonly limitsOf: (tenantId: TenantId) => Promise<IngestLimits> | IngestLimits;
+  /** Whether open work leaves room for more (SPEC C4). */
+  readonly backlog: () => { readonly full: boolean; readonly open: number };
+  /** Told the error code of every event that was not taken. */
+  readonly onRefused: (code: string) => void;
+}
+
+const BACKLOG_RETRY_S = 5;
+
+/** Taking events in and looking them up. */
+export class EventsService {
+  readonly #deps: EventsDeps;
+
+  constructor(deps: EventsDeps) {
+    this.#deps = deps;
+  }
+
+  get config(): Config {
+    return this.#deps.config;
+  }
+
+  /** Refuses before anything is parsed when there is no room. @throws BACKLOG_FULL, RATE_LIMITED */
+  async admit(tenantId: TenantId, events: number): Promise<void> {
+    const { backlog, coordination, config, limitsOf } = this.#deps;
+    const { full, open } = backlog();
+    if (full)
+      throw backlogFull({
+        detail: `About ${open} deliveries are waiting.`,
+        retryAfterSeconds: BACKLOG_RETRY_S,
+      });
+    if (events > config['ingest.maxBatchEvents']) {
+      throw batchTooLarge({
+        detail: `${events} events; at most ${config['ingest.maxBatchEvents']} are allowed.`,
+      });
+    }
+    const own = limitsOf(tenantId);
+    const limits = own instanceof Promise ? await own : own;
+    const rate = limits.ingestRate ?? config['ingest.ratePerSecond'];
+    const burst = limits.ingestBurst ?? Math.max(rate, config['ingest.rateBurst']);
+    const taken = await coordination.take(`tenant:${tenantId}`, events, { ratePerSecond: rate, burst });
+    if (!taken.ok)
+      throw rateLimited({
+        detail: `At most ${rate} events per second.`,
+        retryAfterSeconds: taken.retryAfterMs / 1000,
+      });
+  }
+
+  /** For metrics: an event was not taken. */
+  noteRefusal(error: Error): void {
+    this.#deps.onRefused(error instanceof RelayError ? error.code : 'INTERNAL');
+  }
+
+  /** @throws the refusal of this event */
+  async accept(event: IncomingEvent): Promise<Accepted> {
+    const result = await this.#deps.acceptor.accept(event);
+    if (!result.ok) throw result.error;
+    return result.accepted;
+  }
+
+  /** Each event on its own: one refusal leaves its neighbours alone. The order is kept. */
+  async acceptAll(events: readonly IncomingEvent[]): Promise<AcceptResult[]> {
+    return Promise.all(events.map((event) => this.#deps.acceptor.accept(event)));
+  }
+
+  /** @throws NOT_FOUND for another tenant's event as well */
+  async get(tenantId: TenantId, eventId: string): Promise<Event> {
+    const row = isId(eventId)
+      ? await findEvent(this.#deps.database.requests, tenantId, eventId as EventId)
+      : undefined;
+    if (row === undefined) throw routeNotFound();
+    return toEvent(row);
+  }
+
+  /** @throws NOT_FOUND */
+  async payload(tenantId: TenantId, eventId: string): Promise<{ payload: Buffer; contentType: string }> {
+    const row = isId(eventId)
+      ? await findPayload(this.#deps.database.requests, tenantId, eventId as EventId)
+      : undefined;
+    if (row === undefined) throw routeNotFound();
+    return { payload: row.payload, contentType: row.content_type };
+  }
+
+  async list(tenantId: TenantId, query: EventListQuery): Promise<Page<Event>> {
+    const after = idAfter(query);
+    const to = query.to === undefined ? null : firstIdAt(Date.parse(query.to));
+    const filter = {
+      type: query.type ?? null,
+      fromId: query.from === undefined ? null : firstIdAt(Date.parse(query.from)),
+      beforeId: after !== null && to !== null ? (after < to ? after : to) : (after ?? to),
+    };
+    const rows = await listEvents(this.#deps.database.requests, tenantId, filter, query.limit + 1);
+    return toPage(rows, query.limit, (row) => row.event_id, toEvent);
+  }
+}
+
+function toEvent(row: EventRow): Event {
+  return {
+    eventId: row.event_id,
+    type: row.type,
+    contentType: row.content_type,
+    payloadBytes: row.payload_bytes,
+    idempotencyKey: row.idempotency_key,
+    format: row.format,
+    attributes: row.attributes,
+    traceparent: row.traceparent,
+    occurredAt: row.occurred_at?.toISOString() ?? null,
+    acceptedAt: row.accepted_at.toISOString(),
+    deliveryCount: row.delivery_count,
+  };
+}

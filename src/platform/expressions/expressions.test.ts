@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest';
+import { compileFilter, ExpressionError, MAX_EXPRESSION_LENGTH, parseForExpressions } from './index.ts';
+
+const event = { id: '0190aaaa-0000-7000-8000-000000000001', type: 'order.paid' };
+const matches = (source: string, json: string) =>
+  compileFilter(source).matches({ event, payload: parseForExpressions(json) });
+
+describe('filters', () => {
+  it.each([
+    ['payload.amount > 100', '{"amount":101}', true],
+    ['payload.amount > 100', '{"amount":100}', false],
+    ['payload.amount > 100', '{"amount":100.5}', true],
+    ['payload.id == 9007199254740993', '{"id":9007199254740993}', true],
+    ['payload.id == 9007199254740993', '{"id":9007199254740992}', false],
+    ['event.type.startsWith("order.") && payload.vip', '{"vip":true}', true],
+    ['payload.tags.exists(t, t == "a")', '{"tags":["b","a"]}', true],
+    ['has(payload.missing)', '{}', false],
+  ])('%s on %s is %s', (source, json, expected) => {
+    expect(matches(source, json)).toBe(expected);
+  });
+
+  it.each([
+    'payload.amount >',
+    'unknown_name == 1',
+    '1 + 1',
+    '"text"',
+    'process.exit()',
+    'x'.repeat(MAX_EXPRESSION_LENGTH + 1),
+  ])('refuses %j when it is saved', (source) => {
+    expect(() => compileFilter(source)).toThrow(ExpressionError);
+  });
+
+  it.each([
+    ['payload.missing == 1', '{}'],
+    ['payload.amount', '{"amount":3}'],
+    ['payload.a.b.c == 1', '{"a":null}'],
+  ])('says that %s cannot be evaluated on %s, instead of guessing', (source, json) => {
+    expect(() => matches(source, json)).toThrow(ExpressionError);
+  });
+
+  it('does not reach JavaScript', () => {
+    for (const source of ['payload.constructor == 1', 'payload.__proto__ == 1', 'payload.toString() == ""']) {
+      expect(() => matches(source, '{}'), source).toThrow(ExpressionError);
+    }
+  });
+
+  it('bounds nesting', () => {
+    expect(() => compileFilter('('.repeat(500) + 'true' + ')'.repeat(500))).toThrow(ExpressionError);
+  });
+});

@@ -1,0 +1,29 @@
+import type { Queryable } from '../platform/db/database.ts';
+import { digestOf, mintToken } from './secret-token.ts';
+import {
+  deleteExpiredBootstrapTokens,
+  deleteExpiredRefreshTokens,
+  insertBootstrapToken,
+} from './token.sql.ts';
+
+/**
+ * Makes a token with which somebody may sign up one tenant, once, within `ttlS` seconds.
+ * @returns the token, which is shown now and never again
+ */
+export async function createBootstrapToken(
+  db: Queryable,
+  { ttlS, note = '' }: { readonly ttlS: number; readonly note?: string },
+): Promise<string> {
+  const token = mintToken('bootstrap');
+  await insertBootstrapToken(db, digestOf(token), note, ttlS);
+  return token;
+}
+
+/**
+ * One step of the janitor: removes refresh and bootstrap tokens that have expired, at most `limit` of each.
+ * @returns how many were removed; when it is `limit` or more there may be others
+ */
+export async function deleteExpiredTokens(db: Queryable, limit: number): Promise<number> {
+  const refresh = await deleteExpiredRefreshTokens(db, limit);
+  return refresh + (await deleteExpiredBootstrapTokens(db, limit));
+}

@@ -1,0 +1,243 @@
+import type { Config } from '../../config/index.ts';
+import type { Coordination, PermitGrant } from '../../coordination/port.ts';
+import { type ClaimedRow, claimWork, findNextDue, sweepLanes } from '../../delivery/index.ts';
+import type { DeliveryTarget, EndpointDirectory } from '../../endpoints/index.ts';
+import type { Database } from '../../platform/db/database.ts';
+import { sleep, Wakeup } from '../../shared/abort.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { EndpointId } from '../../shared/ids.ts';
+import type { Capacity, ClaimedWork, DueWork, Transport } from '../port.ts';
+import { Lanes } from './lanes.ts';
+import { Wakeups } from './wakeups.ts';
+
+export interface PostgresTransportDeps {
+  readonly database: Database;
+  readonly directory: EndpointDirectory;
+  readonly coordination: Coordination;
+  readonly config: Config;
+  readonly clock: Clock;
+  /** Name of this process in leases and notifications. */
+  readonly instance: string;
+  readonly onError: (error: unknown, what: string) => void;
+  /** Duration of each claim that found something, and the rows it brought. */
+  readonly onClaim?: (durationMs: number, rows: number) => void;
+}
+
+type Grant = PermitGrant & { readonly target: DeliveryTarget };
+
+/** Payloads up to this size come with the claim; larger ones are read when their turn comes, so that a claim's memory is bounded. */
+const INLINE_PAYLOAD_BYTES = 65_536;
+/** A sweep may take this share of the claimer's time. */
+const SWEEP_TIME_SHARE = 0.05;
+const PROBE_BATCH = 200;
+const PROBE_MS = 100;
+const ERROR_PAUSE_MS = 250;
+/** While deliveries are in flight, a claim for fewer rows than this waits a moment for more slots to come free. */
+const SMALL_CLAIM = 64;
+const SMALL_CLAIM_PAUSE_MS = 2;
+
+/**
+ * The default transport: the work table itself. One claimer a process takes due rows fairly: every endpoint that has work gets
+ * its share of the free capacity, up to its own free slots. Which endpoints have work is known from wake-ups (this process's
+ * commits, other processes' notifications) and from a paced sweep, never from a scan in each claim.
+ */
+export class PostgresTransport implements Transport {
+  readonly name = 'postgres';
+  readonly #deps: PostgresTransportDeps;
+  readonly #lanes = new Lanes();
+  readonly #wakeup = new Wakeup();
+  readonly #wakeups: Wakeups;
+  #sweepAtMs = 0;
+  #probeAtMs = 0;
+
+  constructor(deps: PostgresTransportDeps) {
+    this.#deps = deps;
+    this.#wakeups = new Wakeups({
+      database: deps.database,
+      instance: deps.instance,
+      onDue: (endpointIds) => this.#heard(endpointIds),
+      onError: (error) => deps.onError(error, 'wakeups'),
+    });
+  }
+
+  /** Nothing: the work rows are the queue. */
+  async enqueue(): Promise<void> {}
+
+  /** Nothing: there is no message to acknowledge. */
+  async settled(): Promise<void> {}
+
+  announce(work: readonly DueWork[]): void {
+    const now = this.#deps.clock.now();
+    let due = false;
+    for (const { endpointId, inMs } of work) {
+      this.#lanes.note(endpointId, inMs, now);
+      if (inMs > 0) continue;
+      this.#wakeups.tell(endpointId);
+      due = true;
+    }
+    if (due) this.#wakeup.ring();
+  }
+
+  async *receive(capacity: Capacity, signal: AbortSignal): AsyncIterable<readonly ClaimedWork[]> {
+    this.#wakeups.listen();
+    capacity.onMore(() => this.#wakeup.ring());
+    while (!signal.aborted) {
+      try {
+        const work = await this.#step(capacity, signal);
+        if (work.length > 0) yield work;
+      } catch (error) {
+        this.#deps.onError(error, 'claim');
+        await sleep(ERROR_PAUSE_MS, signal);
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#wakeups.close();
+  }
+
+  #heard(endpointIds: readonly EndpointId[] | null): void {
+    if (endpointIds === null) this.#sweepAtMs = 0;
+    else for (const endpointId of endpointIds) this.#lanes.note(endpointId, 0, this.#deps.clock.now());
+    this.#wakeup.ring();
+  }
+
+  /** One turn: sweep when it is time, then claim, or wait until something can be claimed. */
+  async #step(capacity: Capacity, signal: AbortSignal): Promise<ClaimedWork[]> {
+    if (this.#deps.clock.now() >= this.#sweepAtMs) await this.#sweep();
+    if (this.#deps.clock.now() >= this.#probeAtMs) await this.#probe();
+    let grants = await this.#permits(capacity);
+    if (countPermits(grants) < SMALL_CLAIM && capacity.free() < this.#deps.config['delivery.concurrency']) {
+      // Slots come free one by one while requests end: gather them, or each claim would bring a row or two.
+      this.#giveBack(grants);
+      await sleep(SMALL_CLAIM_PAUSE_MS, signal);
+      grants = await this.#permits(capacity);
+    }
+    if (countPermits(grants) > 0) return this.#claim(grants);
+    await this.#wakeup.wait(this.#idleMs(), signal);
+    return [];
+  }
+
+  /** Permits for the endpoints that have work, each its share of `room`. */
+  async #permits(capacity: Capacity): Promise<Grant[]> {
+    const now = this.#deps.clock.now();
+    const room = Math.min(capacity.free(), this.#deps.config['delivery.claimBatch']);
+    if (room <= 0) return [];
+    const ready = this.#lanes.ready(now, room);
+    if (ready.length === 0) return [];
+    const targets = await this.#deps.directory.targets(ready);
+    const active = ready
+      .map((id) => targets.get(id))
+      .filter((target) => target?.state === 'active') as DeliveryTarget[];
+    for (const endpointId of ready)
+      if (targets.get(endpointId)?.state !== 'active') this.#lanes.drop(endpointId);
+    const share = Math.max(1, Math.floor(room / Math.max(1, active.length)));
+    const grants = await this.#deps.coordination.acquire(
+      active.map((target) => ({ endpointId: target.endpointId, wanted: share, limits: target.limits })),
+    );
+    return grants.map((grant, index) => {
+      if (grant.retryAfterMs !== null) this.#lanes.block(grant.endpointId, now + grant.retryAfterMs);
+      this.#lanes.rotate(grant.endpointId);
+      return { ...grant, target: active[index]! };
+    });
+  }
+
+  async #claim(grants: readonly Grant[]): Promise<ClaimedWork[]> {
+    const { database, config, instance } = this.#deps;
+    const wanted = grants.filter((grant) => grant.permits.length > 0);
+    for (const grant of wanted) this.#lanes.claiming(grant.endpointId);
+    const started = performance.now();
+    let rows: ClaimedRow[];
+    try {
+      rows = await claimWork(
+        database.hot,
+        wanted.map((grant) => ({
+          endpointId: grant.endpointId,
+          slots: grant.permits.length,
+          floorMs: this.#lanes.floorOf(grant.endpointId),
+        })),
+        { ms: config['delivery.leaseMs'], worker: instance },
+        INLINE_PAYLOAD_BYTES,
+      );
+    } catch (error) {
+      this.#giveBack(wanted);
+      for (const grant of wanted) this.#lanes.note(grant.endpointId, 0, 0);
+      throw error;
+    }
+    if (rows.length > 0) this.#deps.onClaim?.(performance.now() - started, rows.length);
+    return this.#handOut(wanted, rows);
+  }
+
+  /** Joins rows with permits, gives unused permits back, and remembers where the next claim starts. */
+  #handOut(grants: readonly Grant[], rows: readonly ClaimedRow[]): ClaimedWork[] {
+    const byEndpoint = Map.groupBy(rows, (row) => row.endpoint_id);
+    const work: ClaimedWork[] = [];
+    for (const { endpointId, permits, target } of grants) {
+      const mine = byEndpoint.get(endpointId) ?? [];
+      mine.forEach((row, index) => work.push(toWork(row, target, permits[index]!)));
+      this.#deps.coordination.release(permits.slice(mine.length), false);
+      const firstDueMs = mine.length === 0 ? undefined : Math.min(...mine.map((row) => row.due_ms));
+      this.#lanes.claimed(endpointId, firstDueMs, mine.length === permits.length);
+    }
+    return work;
+  }
+
+  #giveBack(grants: readonly Grant[]): void {
+    for (const grant of grants) this.#deps.coordination.release(grant.permits, false);
+  }
+
+  #idleMs(): number {
+    const now = this.#deps.clock.now();
+    const untilLookMs = Math.min(this.#lanes.msUntilReady(now), this.#sweepAtMs - now, this.#probeAtMs - now);
+    return Math.max(1, Math.min(this.#deps.config['delivery.pollMs'], untilLookMs));
+  }
+
+  /** Asks for the next due time of endpoints that have work in the future, so that retries start on time and not at the next sweep. */
+  async #probe(): Promise<void> {
+    const { clock, database } = this.#deps;
+    this.#probeAtMs = clock.now() + PROBE_MS;
+    const endpointIds = this.#lanes.takeProbes(PROBE_BATCH);
+    if (endpointIds.length === 0) return;
+    const found = await findNextDue(database.hot, endpointIds);
+    for (const lane of found) this.#lanes.note(lane.endpoint_id, lane.in_ms, clock.now());
+  }
+
+  async #sweep(): Promise<void> {
+    const { clock, config, database } = this.#deps;
+    const started = performance.now();
+    for (const lane of await sweepLanes(database.hot)) {
+      this.#lanes.noteSwept(lane.endpoint_id, lane.due_ms, lane.in_ms, clock.now());
+    }
+    const tookMs = performance.now() - started;
+    this.#sweepAtMs = clock.now() + Math.max(config['delivery.sweepMs'], tookMs / SWEEP_TIME_SHARE);
+  }
+}
+
+function countPermits(grants: readonly Grant[]): number {
+  return grants.reduce((sum, grant) => sum + grant.permits.length, 0);
+}
+
+function toWork(
+  row: ClaimedRow,
+  target: DeliveryTarget,
+  permit: PermitGrant['permits'][number],
+): ClaimedWork {
+  return {
+    deliveryId: row.delivery_id,
+    eventId: row.event_id,
+    tenantId: row.tenant_id,
+    endpointId: row.endpoint_id,
+    leaseToken: row.lease_token,
+    attemptNumber: row.attempt_no,
+    priorAttempts: row.prior_attempts,
+    eventType: row.type ?? '',
+    contentType: row.content_type,
+    payload: row.payload,
+    payloadBytes: row.payload_bytes,
+    attributes: row.attributes,
+    traceparent: row.traceparent,
+    acceptedAt: row.accepted_at,
+    target,
+    permit,
+  };
+}
