@@ -1,11 +1,9 @@
-// Makes dist/, which is what the package brings: JavaScript and declarations of src/ and sdk/ without their tests.
+// Makes dist/, which the package brings: src/ and sdk/ as JavaScript, without their tests. Migrations lie beside dist/ as they are.
 import { spawnSync } from 'node:child_process';
-import { copyFile, readFile, rm, writeFile } from 'node:fs/promises';
-import { glob } from 'node:fs/promises';
+import { copyFile, glob, rm } from 'node:fs/promises';
 import path from 'node:path';
 
-const root = path.dirname(import.meta.dirname);
-process.chdir(root);
+process.chdir(path.dirname(import.meta.dirname));
 
 await rm('dist', { recursive: true, force: true });
 const tsc = spawnSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json'], {
@@ -13,5 +11,7 @@ const tsc = spawnSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p'
 });
 if (tsc.status !== 0) process.exit(tsc.status ?? 1);
 
-// tsc emits no declaration for what is a declaration already.
+// The compiler makes no declaration of what is one already.
 await copyFile('sdk/openapi.d.ts', 'dist/sdk/openapi.d.ts');
+// The package exports sdk/ alone, so nobody can see the types of the rest.
+for await (const file of glob('dist/src/**/*.d.ts')) await rm(file);

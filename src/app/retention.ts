@@ -1,6 +1,8 @@
 import type { JanitorTask } from '../delivery/index.ts';
+import { findDeletedEndpointIds } from '../endpoints/index.ts';
 import { deleteExpiredKeys } from '../events/index.ts';
 import type { Database } from '../platform/db/database.ts';
+import type { EndpointId } from '../shared/ids.ts';
 import { deleteExpiredTokens } from '../tenants/index.ts';
 
 /** What other features want removed, each by its own owner; the janitor paces it. */
@@ -9,4 +11,16 @@ export function retentionTasks(database: Database): JanitorTask[] {
     { what: 'idempotency_keys', run: (limit) => deleteExpiredKeys(database.requests, limit) },
     { what: 'auth_tokens', run: (limit) => deleteExpiredTokens(database.requests, limit) },
   ];
+}
+
+const PAGE = 1_000;
+
+/** Every endpoint that was ever deleted: few, and the look for open work of one is a probe of an index. */
+export async function allDeletedEndpoints(database: Database): Promise<EndpointId[]> {
+  const all: EndpointId[] = [];
+  for (;;) {
+    const page = await findDeletedEndpointIds(database.requests, PAGE, all.at(-1));
+    all.push(...page);
+    if (page.length < PAGE) return all;
+  }
 }

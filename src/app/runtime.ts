@@ -4,7 +4,7 @@ import type { Config } from '../config/index.ts';
 import { MemoryCoordination } from '../coordination/memory/index.ts';
 import type { Coordination } from '../coordination/port.ts';
 import { BacklogGate, DeliveryWorker, Janitor, ReplayRunner } from '../delivery/index.ts';
-import { EndpointDirectory, findDeletedEndpointIds, SecretBox } from '../endpoints/index.ts';
+import { EndpointDirectory, SecretBox } from '../endpoints/index.ts';
 import { Acceptor } from '../events/index.ts';
 import { Database } from '../platform/db/database.ts';
 import { parseAllowList } from '../platform/http/address-guard.ts';
@@ -16,9 +16,7 @@ import { systemClock, type Clock } from '../shared/clock.ts';
 import { PostgresTransport } from '../transport/postgres/index.ts';
 import type { Transport } from '../transport/port.ts';
 import { observeAttempt } from './observe-attempt.ts';
-import { retentionTasks } from './retention.ts';
-
-const DELETED_ENDPOINTS_A_ROUND = 1_000;
+import { allDeletedEndpoints, retentionTasks } from './retention.ts';
 
 /** The parts of one process, wired. Roles start some of them. */
 export interface Runtime {
@@ -137,7 +135,7 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     database,
     config,
     tasks: retentionTasks(database),
-    deletedEndpoints: () => findDeletedEndpointIds(database.requests, DELETED_ENDPOINTS_A_ROUND),
+    deletedEndpoints: () => allDeletedEndpoints(database),
     onRemoved: (what, count) => metrics.janitorRemoved.inc({ what }, count),
     onError: (error) => report(error, 'janitor'),
   });

@@ -1,16 +1,7 @@
 import type { ClaimedWork } from '../transport/port.ts';
 import { signatureHeader } from './sign.ts';
 
-/** Names that a user's own headers and an event's attributes can never replace. Lower case. */
-const OURS =
-  /^(host|content-length|content-type|connection|transfer-encoding|keep-alive|upgrade|te|trailer|expect|user-agent|traceparent|webhook-.*|x-relayops-.*)$/;
-
 const USER_AGENT = 'RelayOps/1 (+https://relayops.dev)';
-
-/** True for a header name that an endpoint may set. */
-export function isOwnHeaderAllowed(name: string): boolean {
-  return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name) && !OURS.test(name.toLowerCase());
-}
 
 /**
  * The headers of one attempt: Standard Webhooks, ours, the event's attributes, and below them the endpoint's own. The signature is

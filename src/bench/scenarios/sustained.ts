@@ -1,0 +1,99 @@
+import { createHmac } from 'node:crypto';
+import { parseAllowList } from '../../platform/http/address-guard.ts';
+import { HttpSender } from '../../platform/http/sender.ts';
+import { startBareRoute } from '../bare-route.ts';
+import { openBenchSystem } from '../bench-system.ts';
+import { untilEnded } from '../drain.ts';
+import { Load } from '../load.ts';
+import type { Scenario } from '../scenario.ts';
+import { seedEndpoints } from '../seed.ts';
+import { rate, round } from '../statistics.ts';
+
+const EVENTS = 30_000;
+const CONNECTIONS = 64;
+const ENDPOINTS = 10;
+const PAYLOAD = JSON.stringify({ data: 'x'.repeat(1_000) });
+
+export const sustained: Scenario = {
+  name: 'sustained',
+  text: '64 connections post single events as fast as they are answered while delivery runs, until the last receipt',
+  targets: [{ field: 'ratio', atLeast: 0.5 }],
+  run: async ({ progress, scale }) => {
+    const requests = Math.round(EVENTS * scale);
+    const system = await openBenchSystem();
+    const load = await Load.start();
+    const sender = new HttpSender({
+      allow: parseAllowList(['127.0.0.1/32']),
+      connectTimeoutMs: 5_000,
+      socketsPerOrigin: CONNECTIONS,
+      maxResponseBytes: 65_536,
+      http2: true,
+    });
+    try {
+      const endpoints = await seedEndpoints(system, ENDPOINTS);
+      const url = await system.startApi();
+      const { signal } = new AbortController();
+      const bare = await startBareRoute(system, async (eventId, payload) => {
+        const signature = createHmac('sha256', 'k'.repeat(32))
+          .update(`${eventId}.0.`)
+          .update(payload)
+          .digest('base64');
+        const headers = {
+          'content-type': 'application/json',
+          'webhook-id': eventId,
+          'webhook-timestamp': '0',
+          'webhook-signature': `v1,${signature}`,
+          'x-relayops-delivery-id': eventId,
+        };
+        await sender.send({
+          url: `${system.receiverUrl}/r/yardstick`,
+          headers,
+          body: payload,
+          timeoutMs: 10_000,
+          signal,
+        });
+      });
+      const job = (base: string, count: number) => ({
+        url: `${base}/v1/events`,
+        headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
+        bodies: endpoints.map(({ type }) => `{"type":"${type}","payload":${PAYLOAD}}`),
+        connections: CONNECTIONS,
+        requests: count,
+        expectStatus: 202,
+      });
+      progress('yardstick', 0, requests);
+      const warmUp = Math.round(requests / 6);
+      await load.run(job(bare.url, warmUp));
+      const straight = await load.run(job(bare.url, requests));
+      await bare.close();
+      await system.resetReceivers();
+      // Acceptance and delivery in one process, as with role `all`.
+      const { worker } = system.runtime;
+      worker.start();
+      await load.run(job(url, warmUp));
+      await untilEnded(system.runtime, warmUp, () => undefined);
+      const started = performance.now();
+      const accepted = await load.run(job(url, requests));
+      await untilEnded(system.runtime, warmUp + requests, (done) =>
+        progress('sustained', done - warmUp, requests),
+      );
+      const elapsedMs = performance.now() - started;
+      await worker.stop(AbortSignal.timeout(10_000));
+      const totals = await system.receiverTotals();
+      const measured = rate(requests, elapsedMs);
+      const yardstick = rate(requests, straight.elapsedMs);
+      return {
+        rate: measured,
+        acceptRate: rate(requests, accepted.elapsedMs),
+        yardstick,
+        ratio: round(measured / yardstick),
+        lost: warmUp + requests - totals.succeeded,
+        duplicates: totals.duplicatesAfterSuccess,
+      };
+    } finally {
+      await load.close();
+      await sender.close();
+      await system.close();
+    }
+  },
+};
