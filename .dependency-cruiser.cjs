@@ -23,7 +23,8 @@ const arrows = {
       'coordination',
     ],
   },
-  bench: { to: ['app', 'simulator'] },
+  // A second composition root: its yardsticks are the same routes without a database, and the same libraries without us.
+  bench: { to: ['app', 'simulator', 'events', 'delivery', 'endpoints', 'tenants'] },
   demo: { to: ['app', 'simulator'] },
   operations: { to: ['consumers', 'delivery', 'events', 'endpoints', 'tenants'] },
   consumers: { to: ['events'] },
@@ -158,7 +159,7 @@ module.exports = {
       name: 'drivers-in-platform',
       comment: 'Drivers are imported under src/platform only.',
       severity: 'error',
-      from: { path: '^(src|sdk)/', pathNot: ['^src/platform/', '^src/cli/', TEST_FILE] },
+      from: { path: '^(src|sdk)/', pathNot: ['^src/platform/', '^src/(cli|bench)/', TEST_FILE] },
       to: { path: packages(DRIVERS) },
     },
     {
@@ -167,6 +168,13 @@ module.exports = {
       severity: 'error',
       from: { path: '^src/cli/', pathNot: TEST_FILE },
       to: { path: packages(DRIVERS.filter((name) => name !== 'pg')) },
+    },
+    {
+      name: 'bench-drivers',
+      comment: 'Of the drivers, src/bench may import those that it measures us against.',
+      severity: 'error',
+      from: { path: '^src/bench/', pathNot: TEST_FILE },
+      to: { path: packages(DRIVERS.filter((name) => !['pg', 'undici'].includes(name))) },
     },
     {
       name: 'fastify-in-platform',

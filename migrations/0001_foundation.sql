@@ -247,7 +247,7 @@ CREATE TABLE relayops.delivery_work (
   prior_attempts   integer NOT NULL DEFAULT 0,
   deferrals        integer NOT NULL DEFAULT 0
 ) WITH (
-  fillfactor = 80,
+  fillfactor = 45,
   autovacuum_vacuum_scale_factor = 0.02,
   autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_cost_delay = 0,
@@ -297,7 +297,7 @@ BEGIN
           relayops.first_id_at(week AT TIME ZONE 'UTC'),
           relayops.first_id_at((week + interval '7 days') AT TIME ZONE 'UTC'));
         IF parent = 'deliveries' THEN
-          EXECUTE format('ALTER TABLE relayops.%I SET (fillfactor = 75)', child);
+          EXECUTE format('ALTER TABLE relayops.%I SET (fillfactor = 55)', child);
         END IF;
         made := made + 1;
       END IF;

@@ -2,8 +2,7 @@
 // dependency-cruiser reads no TypeScript and reports that all is well.
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { cruise, type ICruiseResult } from 'dependency-cruiser';
-import type { IConfiguration } from 'dependency-cruiser';
+import { cruise, type IConfiguration, type ICruiseResult } from 'dependency-cruiser';
 
 const LEAST_MODULES = 50;
 const LEAST_ARROWS = 200;

@@ -89,7 +89,7 @@ function defaultOf(spec: KeySpec): string {
 
 function valueOf({ default: value }: KeySpec): string {
   if (value === null) return '';
-  return Array.isArray(value) ? value.join(',') : String(value as string | number | boolean);
+  return typeof value === 'object' ? value.join(',') : String(value);
 }
 
 /** Large numbers again in a unit that a person reads. */

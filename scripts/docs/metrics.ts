@@ -21,7 +21,10 @@ export function metricsPage(): string {
     code(name),
     type,
     // `le` is the bucket bound that every histogram has.
-    labelNames.filter((label) => label !== 'le').map(code).join(', '),
+    labelNames
+      .filter((label) => label !== 'le')
+      .map(code)
+      .join(', '),
     help,
   ]);
   return (

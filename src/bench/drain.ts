@@ -103,7 +103,6 @@ export async function senderYardstick(
     http2: true,
   });
   const body = Buffer.from(JSON.stringify({ data: 'x'.repeat(payloadBytes - 11) }));
-  const { signal } = new AbortController();
   const url = `${system.receiverUrl}/r/yardstick`;
   let sent = 0;
   const started = performance.now();
@@ -122,7 +121,7 @@ export async function senderYardstick(
           'webhook-signature': `v1,${signature}`,
           'x-relayops-delivery-id': id,
         };
-        const outcome = await sender.send({ url, headers, body, timeoutMs: 10_000, signal });
+        const outcome = await sender.send({ url, headers, body, timeoutMs: 10_000 });
         if (outcome.kind !== 'response' || outcome.status !== 200)
           throw new Error('the yardstick request failed');
       }

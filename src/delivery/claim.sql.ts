@@ -25,7 +25,7 @@ export interface ClaimedRow {
   readonly payload_bytes: number;
   readonly attributes: Record<string, string> | null;
   readonly traceparent: string | null;
-  readonly accepted_at: Date;
+  readonly accepted_ms: number;
 }
 
 /**
@@ -63,7 +63,7 @@ const claimByEndpoint = prepared(`
   SELECT c.delivery_id, c.event_id, c.tenant_id, c.endpoint_id, c.lease_token::text AS lease_token, c.attempt_no, c.prior_attempts,
          extract(epoch FROM c.due_at)::float8 * 1000 AS due_ms, e.type, e.content_type,
          CASE WHEN octet_length(e.payload) <= $6 THEN e.payload END AS payload, octet_length(e.payload) AS payload_bytes,
-         e.attributes, e.traceparent, e.accepted_at
+         e.attributes, e.traceparent, extract(epoch FROM e.accepted_at)::float8 * 1000 AS accepted_ms
   FROM claimed c LEFT JOIN relayops.events e ON e.tenant_id = c.tenant_id AND e.event_id = c.event_id`);
 
 export async function claimWork(

@@ -25,7 +25,7 @@ export function requestHeaders(work: ClaimedWork, body: Buffer, nowMs: number): 
     work.deliveryId,
     timestampS,
     body,
-    secrets.map((secret) => secret.bytes),
+    secrets.map((secret) => secret.key),
   );
   headers['x-relayops-delivery-id'] = work.deliveryId;
   headers['x-relayops-event-id'] = work.eventId;

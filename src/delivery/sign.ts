@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, type KeyObject } from 'node:crypto';
 import type { DeliveryId } from '../shared/ids.ts';
 
 /**
@@ -12,12 +12,12 @@ export function signatureHeader(
   id: DeliveryId,
   timestampS: number,
   body: Uint8Array,
-  secrets: readonly Uint8Array[],
+  keys: readonly KeyObject[],
 ): string {
   const prefix = `${id}.${timestampS}.`;
   let header = '';
-  for (const secret of secrets) {
-    const mac = createHmac('sha256', secret).update(prefix).update(body).digest('base64');
+  for (const key of keys) {
+    const mac = createHmac('sha256', key).update(prefix).update(body).digest('base64');
     header += (header === '' ? 'v1,' : ' v1,') + mac;
   }
   return header;

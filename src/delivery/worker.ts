@@ -44,7 +44,7 @@ export class DeliveryWorker {
   readonly #finisher: Finisher;
   readonly #payloads: PayloadLoader;
   readonly #intake = new AbortController();
-  /** Aborts requests in flight when a graceful stop runs out of time. */
+  /** Aborts waits for payloads when a graceful stop runs out of time; requests in flight are ended through the sender. */
   readonly #hardStop = new AbortController();
   readonly #capacity: Capacity;
   #inFlight = 0;
@@ -88,7 +88,10 @@ export class DeliveryWorker {
   async stop(deadline: AbortSignal): Promise<void> {
     this.#intake.abort();
     await this.#running;
-    const hardStop = (): void => this.#hardStop.abort();
+    const hardStop = (): void => {
+      this.#hardStop.abort();
+      this.#deps.sender.abortAll();
+    };
     deadline.addEventListener('abort', hardStop, { once: true });
     if (deadline.aborted) hardStop();
     if (this.#inFlight > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
@@ -129,6 +132,7 @@ export class DeliveryWorker {
   /** The result when nothing may be sent, or null. */
   #withoutSending(work: ClaimedWork): FinishedAttempt | null {
     const { target } = work;
+    if (this.#hardStop.signal.aborted) return deferWithoutAttempt(work, 0);
     if (work.eventType === '') return endWithoutAttempt(work, 'cancelled', 'event_missing');
     if (target.state === 'deleted') return endWithoutAttempt(work, 'cancelled', 'endpoint_deleted');
     if (target.state !== 'active') return deferWithoutAttempt(work, this.#deps.config['delivery.deferMs']);
@@ -150,7 +154,6 @@ export class DeliveryWorker {
       headers: requestHeaders(work, payload.bytes, startedAtMs),
       body: payload.bytes,
       timeoutMs: work.target.timeoutMs,
-      signal: this.#hardStop.signal,
     });
     payload.release();
     const durationMs = performance.now() - started;

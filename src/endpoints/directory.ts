@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto';
 import type { Config } from '../config/index.ts';
 import type { Database } from '../platform/db/database.ts';
 import { sleep } from '../shared/abort.ts';
@@ -92,7 +93,9 @@ export class EndpointDirectory {
   #toTarget(row: TargetWithSecrets): DeliveryTarget {
     try {
       const secrets = row.secrets.map((secret) => ({
-        bytes: this.#deps.secretBox.open(Buffer.from(secret.ciphertext, 'base64'), row.endpoint_id),
+        key: createSecretKey(
+          this.#deps.secretBox.open(Buffer.from(secret.ciphertext, 'base64'), row.endpoint_id),
+        ),
         expiresAtMs: secret.expires_at === null ? null : Date.parse(secret.expires_at),
       }));
       return toTarget(row, secrets, this.#deps.config);

@@ -66,7 +66,7 @@ describe('making an endpoint', () => {
     const list = await app.call('GET', '');
     for (const text of [again.text, list.text]) expect(text).not.toContain('whsec');
     const target = await app.target(body.endpoint.endpointId as EndpointId);
-    expect(target.secrets.map(({ bytes }) => bytes.toString('base64'))).toEqual([
+    expect(target.secrets.map(({ key }) => key.export().toString('base64'))).toEqual([
       body.secret.slice('whsec_'.length),
     ]);
   });

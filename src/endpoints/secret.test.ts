@@ -22,7 +22,7 @@ const rotate = (id: string, body?: unknown) =>
   app.call<RotatedSecret & Refusal>('POST', `/${id}/rotate-secret`, body);
 const list = async (id: string) => (await app.call<EndpointSecrets>('GET', `/${id}/secrets`)).body.data;
 const signing = async (id: EndpointId) =>
-  (await app.target(id)).secrets.map(({ bytes }) => formatSecret(bytes));
+  (await app.target(id)).secrets.map(({ key }) => formatSecret(key.export()));
 const until = (moment: string | null, from: string) => Date.parse(moment!) - Date.parse(from);
 
 describe('rotating a secret', () => {

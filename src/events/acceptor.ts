@@ -272,12 +272,12 @@ function routesOf(
   return route(() => ({ event: { id: eventId, type: event.type }, payload: parsedPayload(event) }));
 }
 
-/** Null for what is not JSON: a filter that looks into it then fails visibly. */
+/** Null for what is not JSON, or nested deeper than the stack: a filter that looks into it then fails visibly. */
 function parsedPayload(event: IncomingEvent): unknown {
   try {
     return parseForExpressions(event.payload.toString('utf8'));
   } catch (error) {
-    if (error instanceof SyntaxError) return null;
+    if (error instanceof SyntaxError || error instanceof RangeError) return null;
     throw error;
   }
 }

@@ -222,7 +222,7 @@ function batchEvents(request: FastifyRequest, context: RequestContext): (Incomin
   }
   if (mediaType !== 'application/json')
     throw mediaTypeUnsupported({ detail: `Send application/json or ${STRUCTURED_BATCH}.` });
-  const items = (value as { events?: unknown } | null)?.events;
+  const { events: items, ...others } = (value ?? {}) as Record<string, unknown>;
   if (!Array.isArray(items) || items.length === 0) {
     throw eventInvalid({
       fields: [
@@ -234,6 +234,15 @@ function batchEvents(request: FastifyRequest, context: RequestContext): (Incomin
       ],
     });
   }
+  const unknown = Object.keys(others);
+  if (unknown.length > 0)
+    throw eventInvalid({
+      fields: unknown.map((field) => ({
+        field,
+        reason: 'is not a known field',
+        fix: 'Send "events" alone.',
+      })),
+    });
   const slices = arrayElements(body, objectMembers(body).get('events')!.start);
   return items.map((item, i) => valueOrError(() => nativeEvent(item, body, slices[i]!.start, context)));
 }

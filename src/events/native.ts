@@ -136,6 +136,8 @@ function keyProblem(key: unknown, fromHeader: string | null): FieldProblem | nul
 export function idempotencyKeyProblem(key: string): string | null {
   if (key.length === 0 || key.length > MAX_IDEMPOTENCY_KEY_LENGTH)
     return `has not between 1 and ${MAX_IDEMPOTENCY_KEY_LENGTH} characters`;
+  // PostgreSQL would keep another text, which the repeat does not find again.
+  if (!key.isWellFormed()) return 'holds half of a surrogate pair';
   // eslint-disable-next-line no-control-regex -- control characters are what is looked for
   return /[\u0000-\u001f\u007f]/.test(key) ? 'holds a control character' : null;
 }

@@ -22,7 +22,7 @@ export interface ClaimedWork {
   readonly payloadBytes: number;
   readonly attributes: Readonly<Record<string, string>> | null;
   readonly traceparent: string | null;
-  readonly acceptedAt: Date;
+  readonly acceptedAtMs: number;
   readonly target: DeliveryTarget;
   readonly permit: Permit;
 }

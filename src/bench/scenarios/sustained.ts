@@ -32,7 +32,6 @@ export const sustained: Scenario = {
     try {
       const endpoints = await seedEndpoints(system, ENDPOINTS);
       const url = await system.startApi();
-      const { signal } = new AbortController();
       const bare = await startBareRoute(system, async (eventId, payload) => {
         const signature = createHmac('sha256', 'k'.repeat(32))
           .update(`${eventId}.0.`)
@@ -50,7 +49,6 @@ export const sustained: Scenario = {
           headers,
           body: payload,
           timeoutMs: 10_000,
-          signal,
         });
       });
       const job = (base: string, count: number) => ({

@@ -146,7 +146,6 @@ export class EmbeddedPostgres {
       max_connections: '100',
       shared_buffers: '256MB',
       max_wal_size: '4GB',
-      wal_compression: 'on',
       timezone: 'UTC',
       log_timezone: 'UTC',
       ...this.#options.settings,

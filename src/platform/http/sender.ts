@@ -20,8 +20,6 @@ export interface OutgoingRequest {
   readonly body: Buffer;
   /** Covers connect, headers and body together. */
   readonly timeoutMs: number;
-  /** Ends the request from our side. */
-  readonly signal: AbortSignal;
 }
 
 export type SendFailureCode =
@@ -57,6 +55,7 @@ const KEEP_ALIVE_MS = 4_000;
 export class HttpSender {
   readonly #agent: Agent;
   readonly #maxResponseBytes: number;
+  readonly #open = new Set<Exchange>();
 
   constructor(options: SenderOptions) {
     this.#maxResponseBytes = options.maxResponseBytes;
@@ -80,7 +79,11 @@ export class HttpSender {
   send(request: OutgoingRequest): Promise<SendOutcome> {
     return new Promise((resolve) => {
       const url = new URL(request.url);
-      const handler = new Exchange(request, this.#maxResponseBytes, resolve);
+      const handler = new Exchange(request.timeoutMs, this.#maxResponseBytes, (outcome) => {
+        this.#open.delete(handler);
+        resolve(outcome);
+      });
+      this.#open.add(handler);
       try {
         this.#agent.dispatch(
           {
@@ -98,19 +101,23 @@ export class HttpSender {
     });
   }
 
+  /** Ends every request in flight from our side: their outcome is not known. */
+  abortAll(): void {
+    for (const exchange of this.#open) exchange.abort();
+  }
+
   /** Closes idle sockets and ends what is still open. */
   async close(): Promise<void> {
+    this.abortAll();
     await this.#agent.destroy();
   }
 }
 
 /** One request and its answer: collects a bounded body under one deadline, and reports exactly once. */
 class Exchange implements Dispatcher.DispatchHandler {
-  readonly #request: OutgoingRequest;
   readonly #limit: number;
   readonly #report: (outcome: SendOutcome) => void;
   readonly #timer: NodeJS.Timeout;
-  readonly #onAbort = (): void => this.#end(abortedOutcome);
   #controller: Dispatcher.DispatchController | undefined;
   #done = false;
   #status = 0;
@@ -118,16 +125,14 @@ class Exchange implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = [];
   #bytes = 0;
 
-  constructor(request: OutgoingRequest, limit: number, report: (outcome: SendOutcome) => void) {
-    this.#request = request;
+  constructor(timeoutMs: number, limit: number, report: (outcome: SendOutcome) => void) {
     this.#limit = limit;
     this.#report = report;
-    this.#timer = setTimeout(
-      () => this.#end(timeoutOutcome(request.timeoutMs, this.#status)),
-      request.timeoutMs,
-    );
-    if (request.signal.aborted) queueMicrotask(this.#onAbort);
-    else request.signal.addEventListener('abort', this.#onAbort, { once: true });
+    this.#timer = setTimeout(() => this.#end(timeoutOutcome(timeoutMs, this.#status)), timeoutMs);
+  }
+
+  abort(): void {
+    this.#end(abortedOutcome);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -186,7 +191,6 @@ class Exchange implements Dispatcher.DispatchHandler {
   #settle(): void {
     this.#done = true;
     clearTimeout(this.#timer);
-    this.#request.signal.removeEventListener('abort', this.#onAbort);
   }
 }
 

@@ -236,7 +236,7 @@ function toWork(
     payloadBytes: row.payload_bytes,
     attributes: row.attributes,
     traceparent: row.traceparent,
-    acceptedAt: row.accepted_at,
+    acceptedAtMs: row.accepted_ms,
     target,
     permit,
   };
