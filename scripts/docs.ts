@@ -1,8 +1,10 @@
-// Writes the documents that are made from the code, or with --check fails when a committed one differs from what it would write.
+// Writes the documents that are made from the code. With --check it fails when a committed one differs from what it would write, or when
+// a written one links to a file that is not there.
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { configurationPage, environmentExample } from './docs/configuration.ts';
 import { errorsPage } from './docs/errors.ts';
+import { brokenLinks } from './docs/links.ts';
 import { metricsPage } from './docs/metrics.ts';
 import { describeApi, typesOfApi } from './docs/openapi.ts';
 
@@ -38,7 +40,10 @@ for (const [file, text] of Object.entries(await made())) {
 }
 
 if (!checkOnly) console.log(stale.length === 0 ? 'Nothing had changed.' : `Written: ${stale.join(', ')}`);
-else if (stale.length > 0) {
-  console.error(`Not what the code says: ${stale.join(', ')}. Run \`npm run docs\` and commit the result.`);
-  process.exitCode = 1;
+else {
+  const broken = await brokenLinks(root);
+  if (stale.length > 0)
+    console.error(`Not what the code says: ${stale.join(', ')}. Run \`npm run docs\` and commit the result.`);
+  for (const link of broken) console.error(`Links to nothing: ${link}`);
+  if (stale.length > 0 || broken.length > 0) process.exitCode = 1;
 }

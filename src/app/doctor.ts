@@ -43,7 +43,8 @@ export async function runChecks(
   const database = new Database({
     url: config['database.url'],
     poolSize: 1,
-    hotPoolSize: 3,
+    acceptancePoolSize: 2,
+    deliveryPoolSize: 3,
     connectTimeoutMs: config['database.connectTimeoutMs'],
     statementTimeoutMs: config['database.statementTimeoutMs'],
     applicationName: 'relayops:doctor',
@@ -159,7 +160,11 @@ const databaseChecks: Readonly<Record<string, Check>> = {
       "SELECT current_setting('max_connections')::int AS max, (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend') AS used",
     );
     const { max, used } = rows[0]!;
-    const needed = config['database.poolSize'] + config['database.hotPoolSize'] + 1;
+    const needed =
+      config['database.poolSize'] +
+      config['database.acceptancePoolSize'] +
+      config['database.deliveryPoolSize'] +
+      1;
     return judged(
       max - used >= needed,
       `${used} of ${max} used, one process needs ${needed}`,

@@ -50,7 +50,8 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
   const database = new Database({
     url: config['database.url'],
     poolSize: config['database.poolSize'],
-    hotPoolSize: config['database.hotPoolSize'],
+    acceptancePoolSize: config['database.acceptancePoolSize'],
+    deliveryPoolSize: config['database.deliveryPoolSize'],
     connectTimeoutMs: config['database.connectTimeoutMs'],
     statementTimeoutMs: config['database.statementTimeoutMs'],
     applicationName: `relayops:${instance}`.slice(0, 63),

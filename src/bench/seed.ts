@@ -141,7 +141,7 @@ export async function seedFinished(
 
 /** What autovacuum would have done by the time such data is real, and a checkpoint, so that the run does not pay for the seeding. */
 async function settle(system: BenchSystem): Promise<void> {
-  const client = await system.runtime.database.hot.connect();
+  const client = await system.runtime.database.delivery.connect();
   try {
     await client.query('SET statement_timeout = 0');
     for (const table of ['events', 'deliveries', 'delivery_attempts', 'delivery_work'])

@@ -83,13 +83,21 @@ export const keys = {
     unit: 'connections',
     text: 'Connections for requests (queries, configuration).',
   },
-  'database.hotPoolSize': {
+  'database.acceptancePoolSize': {
     type: 'integer',
-    default: 8,
-    min: 3,
-    max: 500,
+    default: 3,
+    min: 2,
+    max: 100,
     unit: 'connections',
-    text: 'Connections for acceptance, claims and results.',
+    text: 'Connections for group commits; one is in flight at a time.',
+  },
+  'database.deliveryPoolSize': {
+    type: 'integer',
+    default: 6,
+    min: 3,
+    max: 100,
+    unit: 'connections',
+    text: 'Connections for claims and results.',
   },
   'database.connectTimeoutMs': {
     type: 'integer',

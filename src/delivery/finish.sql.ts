@@ -39,9 +39,8 @@ export type NextState =
 /**
  * Writes a batch of results: attempt rows, final states, next due times, all or nothing, each fenced by its lease token (SPEC D2).
  *
- * Indexes: primary keys throughout. Rows are sorted by delivery ID, so that two batches cannot deadlock. What no longer holds
- * its lease changes nothing; its result is kept in late_results. An attempt row that already has an outcome means that this very
- * batch was committed before and its answer was lost: that is no late result.
+ * Indexes: primary keys throughout; the work row and the input travel on through RETURNING, so that nothing is joined twice. Rows are
+ * sorted by delivery ID, so that two batches cannot deadlock. What no longer holds its lease changes nothing and is not counted.
  */
 const finish = prepared(`
   WITH input AS MATERIALIZED (
@@ -53,7 +52,7 @@ const finish = prepared(`
   ), ended AS (
     DELETE FROM relayops.delivery_work w USING input i
     WHERE w.delivery_id = i.delivery_id AND w.lease_token = i.lease_token AND i.state IS NOT NULL
-    RETURNING w.delivery_id, w.leased_by
+    RETURNING i.*, NULL::timestamptz AS next_attempt_at
   ), pending AS (
     UPDATE relayops.delivery_work w
     SET due_at = now() + i.delay_ms * interval '1 ms', lease_token = NULL, lease_until = NULL, leased_by = NULL,
@@ -61,34 +60,24 @@ const finish = prepared(`
         deferrals = w.deferrals + CASE WHEN i.deferral THEN 1 ELSE 0 END
     FROM input i
     WHERE w.delivery_id = i.delivery_id AND w.lease_token = i.lease_token AND i.state IS NULL
-    RETURNING w.delivery_id, w.due_at
+    RETURNING i.*, w.due_at AS next_attempt_at
   ), held AS (
-    SELECT delivery_id, NULL::timestamptz AS due_at FROM ended UNION ALL SELECT delivery_id, due_at FROM pending
+    SELECT * FROM ended UNION ALL SELECT * FROM pending
   ), attempts AS (
     INSERT INTO relayops.delivery_attempts (event_id, delivery_id, attempt_number, tenant_id, endpoint_id, started_at, duration_ms,
       outcome, http_status, error_code, error_detail, response_headers, response_body, next_attempt_at, worker)
-    SELECT i.event_id, i.delivery_id, i.attempt_number, i.tenant_id, i.endpoint_id, to_timestamp(i.started_ms / 1000), i.duration_ms,
-      i.outcome, i.http_status, i.error_code, i.error_detail, i.response_headers::jsonb,
-      CASE WHEN i.body_bytes IS NOT NULL THEN substring($20::bytea FROM i.body_at + 1 FOR i.body_bytes) END, h.due_at, $21
-    FROM input i JOIN held h USING (delivery_id)
-    WHERE i.outcome IS NOT NULL
+    SELECT event_id, delivery_id, attempt_number, tenant_id, endpoint_id, to_timestamp(started_ms / 1000), duration_ms,
+      outcome, http_status, error_code, error_detail, response_headers::jsonb,
+      CASE WHEN body_bytes IS NOT NULL THEN substring($20::bytea FROM body_at + 1 FOR body_bytes) END, next_attempt_at, $21
+    FROM held WHERE outcome IS NOT NULL
   ), final AS (
     UPDATE relayops.deliveries d
-    SET state = i.state, reason = i.reason, finished_at = now(),
-        unsuccessful_at = CASE WHEN i.state = 'succeeded' THEN NULL ELSE now() END
-    FROM input i JOIN ended USING (delivery_id)
-    WHERE d.tenant_id = i.tenant_id AND d.event_id = i.event_id AND d.endpoint_id = i.endpoint_id
-  ), fenced AS (
-    INSERT INTO relayops.late_results (event_id, delivery_id, attempt_number, tenant_id, outcome, http_status, error_code, worker)
-    SELECT i.event_id, i.delivery_id, i.attempt_number, i.tenant_id, i.outcome, i.http_status, i.error_code, $21
-    FROM input i
-    WHERE i.outcome IS NOT NULL AND NOT EXISTS (SELECT 1 FROM held h WHERE h.delivery_id = i.delivery_id)
-      AND NOT EXISTS (SELECT 1 FROM relayops.delivery_attempts a
-                      WHERE a.event_id = i.event_id AND a.delivery_id = i.delivery_id AND a.attempt_number = i.attempt_number
-                        AND a.started_at IS NOT NULL)
-    RETURNING delivery_id
+    SET state = e.state, reason = e.reason, finished_at = now(),
+        unsuccessful_at = CASE WHEN e.state = 'succeeded' THEN NULL ELSE now() END
+    FROM ended e
+    WHERE d.tenant_id = e.tenant_id AND d.event_id = e.event_id AND d.endpoint_id = e.endpoint_id
   )
-  SELECT delivery_id FROM fenced`);
+  SELECT (SELECT count(*) FROM ended)::int + (SELECT count(*) FROM pending)::int AS held`);
 
 /** @returns the deliveries whose result came too late */
 export async function finishWork(
@@ -98,7 +87,7 @@ export async function finishWork(
 ): Promise<DeliveryId[]> {
   const rows = [...batch].sort((a, b) => (a.deliveryId < b.deliveryId ? -1 : 1));
   const bodies = concatenate(rows.map((row) => row.attempt?.responseBody ?? null));
-  const { rows: fenced } = await db.query<{ delivery_id: DeliveryId }>(
+  const result = await db.query<{ held: number }>(
     finish([
       plainArray(rows.map((row) => row.deliveryId)),
       plainArray(rows.map((row) => row.eventId)),
@@ -127,7 +116,43 @@ export async function finishWork(
       worker,
     ]),
   );
-  return fenced.map((row) => row.delivery_id);
+  return result.rows[0]?.held === rows.length ? [] : recordLateResults(db, worker, rows);
+}
+
+/**
+ * Keeps the results of a batch that were fenced off. An attempt row that already has its outcome is one that was held, or that this
+ * very batch wrote before an answer was lost: that is no late result.
+ */
+const recordLate = prepared(`
+  INSERT INTO relayops.late_results (event_id, delivery_id, attempt_number, tenant_id, outcome, http_status, error_code, worker)
+  SELECT i.*, $8
+  FROM unnest($1::uuid[], $2::uuid[], $3::int[], $4::uuid[], $5::text[], $6::smallint[], $7::text[])
+    AS i (event_id, delivery_id, attempt_number, tenant_id, outcome, http_status, error_code)
+  WHERE NOT EXISTS (SELECT 1 FROM relayops.delivery_attempts a
+                    WHERE a.event_id = i.event_id AND a.delivery_id = i.delivery_id AND a.attempt_number = i.attempt_number
+                      AND a.started_at IS NOT NULL)
+  RETURNING delivery_id`);
+
+async function recordLateResults(
+  db: Queryable,
+  worker: string,
+  batch: readonly FinishedAttempt[],
+): Promise<DeliveryId[]> {
+  const rows = batch.flatMap(({ attempt, ...row }) => (attempt === null ? [] : [{ ...row, ...attempt }]));
+  if (rows.length === 0) return [];
+  const late = await db.query<{ delivery_id: DeliveryId }>(
+    recordLate([
+      plainArray(rows.map((row) => row.eventId)),
+      plainArray(rows.map((row) => row.deliveryId)),
+      plainArray(rows.map((row) => row.attemptNumber)),
+      plainArray(rows.map((row) => row.tenantId)),
+      plainArray(rows.map((row) => row.outcome)),
+      plainArray(rows.map((row) => row.httpStatus)),
+      textArray(rows.map((row) => row.errorCode)),
+      worker,
+    ]),
+  );
+  return late.rows.map((row) => row.delivery_id);
 }
 
 /** PostgreSQL text cannot hold U+0000, which a hostile receiver may send. */

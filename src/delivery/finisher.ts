@@ -64,7 +64,7 @@ export class Finisher {
     for (;;) {
       const started = performance.now();
       try {
-        const late = await finishWork(this.#deps.database.hot, this.#deps.worker, batch);
+        const late = await finishWork(this.#deps.database.delivery, this.#deps.worker, batch);
         this.#deps.onCommitted(batch, new Set(late), performance.now() - started);
         return;
       } catch (error) {

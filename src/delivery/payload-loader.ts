@@ -45,7 +45,7 @@ export class PayloadLoader {
     };
     try {
       // Index: primary key of events.
-      const { rows } = await this.#database.hot.query<{ payload: Buffer }>(
+      const { rows } = await this.#database.delivery.query<{ payload: Buffer }>(
         selectPayload([wanted.tenantId, wanted.eventId]),
       );
       const bytes = rows[0]?.payload;

@@ -188,10 +188,10 @@ export class Acceptor {
     for (;;) {
       try {
         if (maybeStored) {
-          const stored = await findStored(database.hot, routed);
+          const stored = await findStored(database.acceptance, routed);
           if (stored.length > 0) return stored;
         }
-        return await insertEvents(database.hot, routed, config['ingest.idempotencyTtlS']);
+        return await insertEvents(database.acceptance, routed, config['ingest.idempotencyTtlS']);
       } catch (error) {
         // The first try committed after all, between our look-up and our second try.
         const conflict = maybeStored && sqlState(error) === UNIQUE_VIOLATION;
@@ -226,7 +226,7 @@ export class Acceptor {
     const keyed = missing.flatMap(({ event }) =>
       event.idempotencyKey === null ? [] : [{ tenantId: event.tenantId, key: event.idempotencyKey }],
     );
-    const rows = keyed.length === 0 ? [] : await findOriginals(this.#deps.database.hot, keyed);
+    const rows = keyed.length === 0 ? [] : await findOriginals(this.#deps.database.acceptance, keyed);
     const originals = new Map(rows.map((row) => [`${row.tenant_id}/${row.key}`, row]));
     for (const waiting of missing) {
       const original = originals.get(`${waiting.event.tenantId}/${waiting.event.idempotencyKey}`);

@@ -282,7 +282,8 @@ describe('when the database is away', () => {
     const database = new Database({
       url: 'postgres://nobody@127.0.0.1:1/none',
       poolSize: 1,
-      hotPoolSize: 3,
+      acceptancePoolSize: 2,
+      deliveryPoolSize: 3,
       connectTimeoutMs: 1_000,
       statementTimeoutMs: 1_000,
       applicationName: 'away',

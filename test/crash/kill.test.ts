@@ -15,7 +15,7 @@ it('loses nothing of what was answered 202 when its process is killed ten times 
   site.receiver.configure({ behaviour: { latencyMs: 20, jitterMs: 60 } });
   let child = await site.start('relay-0');
   await site.api.endpoint(site.receiver.url, '*', { maxConcurrency: 64 });
-  const load = site.load('kill', 8, true);
+  const load = site.load('kill', 16, true);
   let unknown = 0;
   for (let kill = 1; kill <= KILLS; kill += 1) {
     const afterMs = 100 + Math.floor(Math.random() * 1_400);

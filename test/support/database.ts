@@ -19,7 +19,8 @@ export async function testDatabase(): Promise<TestDatabase> {
   const database = new Database({
     url,
     poolSize: 6,
-    hotPoolSize: 6,
+    acceptancePoolSize: 2,
+    deliveryPoolSize: 6,
     connectTimeoutMs: 5_000,
     statementTimeoutMs: 15_000,
     applicationName: name,

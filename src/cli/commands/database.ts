@@ -39,7 +39,8 @@ export function bootstrapTokenCommand(): Command {
       const database = new Database({
         url: config['database.url'],
         poolSize: 1,
-        hotPoolSize: 3,
+        acceptancePoolSize: 2,
+        deliveryPoolSize: 3,
         connectTimeoutMs: config['database.connectTimeoutMs'],
         statementTimeoutMs: config['database.statementTimeoutMs'],
         applicationName: 'relayops:bootstrap-token',

@@ -45,6 +45,9 @@ export async function createHttpServer(options: HttpServerOptions) {
     requestTimeout: options.requestTimeoutMs,
     keepAliveTimeout: 72_000,
     forceCloseConnections: 'idle',
+    // A request that comes on an open connection while we stop is answered as any other, and its connection closed behind it: the
+    // acceptor runs until the server has closed. fastify would answer 503 without Retry-After, in a form of its own.
+    return503OnClosing: false,
     genReqId: () => randomBytes(9).toString('base64url'),
     routerOptions: { maxParamLength: 256 },
   }).withTypeProvider<TypeBoxTypeProvider>();

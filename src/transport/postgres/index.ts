@@ -150,7 +150,7 @@ export class PostgresTransport implements Transport {
     let rows: ClaimedRow[];
     try {
       rows = await claimWork(
-        database.hot,
+        database.delivery,
         wanted.map((grant) => ({
           endpointId: grant.endpointId,
           slots: grant.permits.length,
@@ -198,14 +198,14 @@ export class PostgresTransport implements Transport {
     this.#probeAtMs = clock.now() + PROBE_MS;
     const endpointIds = this.#lanes.takeProbes(PROBE_BATCH);
     if (endpointIds.length === 0) return;
-    const found = await findNextDue(database.hot, endpointIds);
+    const found = await findNextDue(database.delivery, endpointIds);
     for (const lane of found) this.#lanes.note(lane.endpoint_id, lane.in_ms, clock.now());
   }
 
   async #sweep(): Promise<void> {
     const { clock, config, database } = this.#deps;
     const started = performance.now();
-    for (const lane of await sweepLanes(database.hot)) {
+    for (const lane of await sweepLanes(database.delivery)) {
       this.#lanes.noteSwept(lane.endpoint_id, lane.due_ms, lane.in_ms, clock.now());
     }
     const tookMs = performance.now() - started;

@@ -58,7 +58,7 @@ export class Wakeups {
     this.#pending = new Set();
     const payload = `${this.#deps.instance}|${ids.length > MAX_IDS ? '*' : ids.join(',')}`;
     this.#sending = this.#sending
-      .then(() => this.#deps.database.hot.query('SELECT pg_notify($1, $2)', [CHANNEL, payload]))
+      .then(() => this.#deps.database.delivery.query('SELECT pg_notify($1, $2)', [CHANNEL, payload]))
       .then(() => undefined, this.#deps.onError);
   }
 

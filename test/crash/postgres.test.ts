@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { until } from '../support/until.ts';
+import { CrashSite, say } from './crash-site.ts';
+import type { Load } from './load.ts';
+import type { RelayChild } from './relay-child.ts';
+
+const OUTAGE_LIMIT_MS = 30_000;
+
+let site: CrashSite;
+let child: RelayChild;
+
+beforeAll(async () => {
+  site = await CrashSite.open();
+  child = await site.start('relay');
+  await site.api.endpoint(site.receiver.url, '*', { maxConcurrency: 64 });
+  site.receiver.configure({ behaviour: { latencyMs: 10, jitterMs: 40 } });
+});
+afterAll(() => site.close());
+
+/** Loads that go on through whatever happens, and the account of them afterwards. */
+async function under(
+  name: string,
+  happening: (persistent: Load, once: Load) => Promise<void>,
+): Promise<void> {
+  const persistent = site.load(`${name}-again`, 6, true);
+  // Never sends anything twice, so that a refused event that is found in the database was stored by the refused request.
+  const once = site.load(`${name}-once`, 6, false);
+  await moreAccepted(persistent, 100);
+  await happening(persistent, once);
+  await Promise.all([persistent.stop(), once.stop()]);
+  await site.settle();
+
+  const account = await site.account([persistent, once]);
+  say(JSON.stringify({ ...account, again: persistent.answers, once: once.answers }));
+  expect([...persistent.wrong, ...once.wrong]).toEqual([]);
+  expect(persistent.refused.size).toBe(0);
+  expect(account).toMatchObject({
+    deliveriesByState: { succeeded: account.events },
+    lost: [],
+    storedThoughRefused: [],
+    storedTwice: 0,
+    withGaps: 0,
+    notEndedBySuccess: 0,
+    openWork: 0,
+    unrecordedRequests: 0,
+  });
+}
+
+const moreAccepted = (load: Load, more: number): Promise<unknown> => {
+  const wanted = load.accepted.size + more;
+  return until(
+    `${more} more events accepted`,
+    () => load.accepted.size,
+    (size) => size >= wanted,
+    OUTAGE_LIMIT_MS,
+  );
+};
+
+const readiness = async (): Promise<number> => (await fetch(`${site.url}/readyz`)).status;
+
+it.each(['fast', 'immediate'] as const)(
+  'answers 503 while PostgreSQL is stopped (%s) and resumes by itself, with nothing lost and nothing stored that was refused (SPEC F5)',
+  async (how) => {
+    await under(`stop-${how}`, async (persistent, once) => {
+      await site.server.stopServer(how);
+      say(`PostgreSQL stopped (${how}) after ${persistent.accepted.size + once.accepted.size} accepted`);
+      await until('not ready', readiness, (status) => status === 503, OUTAGE_LIMIT_MS);
+      expect((await fetch(`${site.url}/livez`)).status).toBe(200);
+      // Both ways of being refused: a group that was being written, and a request that came later.
+      await until(
+        'refusals',
+        () => ({ ...once.answers }),
+        (answers) => Object.keys(answers).filter((answer) => answer !== '202').length > 0,
+        OUTAGE_LIMIT_MS,
+      );
+      const refused = await site.api.call('POST', '/v1/events', { type: 'load.refused', payload: 1 });
+      expect(refused).toMatchObject({ status: 503, body: { status: 503 } });
+      expect(refused.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+      await site.server.startServer();
+      say('PostgreSQL started');
+      await until('ready', readiness, (status) => status === 200, OUTAGE_LIMIT_MS);
+      await moreAccepted(persistent, 100);
+    });
+  },
+);
+
+it('resumes when all its connections are ended, again and again', async () => {
+  await under('terminate', async (persistent) => {
+    for (let round = 1; round <= 8; round += 1) {
+      const ended = await site.number(`
+        SELECT count(pg_terminate_backend(pid))::int AS n FROM pg_stat_activity WHERE application_name LIKE 'relayops:%'`);
+      expect(ended).toBeGreaterThan(0);
+      say(`round ${round}: ${ended} connections ended, ${persistent.accepted.size} accepted`);
+      await moreAccepted(persistent, 50);
+    }
+  });
+});
+
+it('ends with exit code 0 after all that', async () => {
+  expect((await child.end('SIGTERM')).code, child.log).toBe(0);
+});
