@@ -8,95 +8,10 @@ export interface paths {
             cookie?: never;
         };
         /** List API keys, newest first, with those that have ended */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description Rows on a page. */
-                    limit?: number;
-                    /** @description `nextCursor` of the page before. */
-                    cursor?: string;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            data: {
-                                apiKeyId: string;
-                                /** Format: date-time */
-                                createdAt: string;
-                                createdBy: string;
-                                expiresAt: string | null;
-                                /** @description Exact to about a minute. */
-                                lastUsedAt: string | null;
-                                name: string;
-                                /** @description How the key begins. */
-                                prefix: string;
-                                revokedAt: string | null;
-                                scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
-                            }[];
-                            /** @description Where the next page begins; null on the last one. */
-                            nextCursor: string | null;
-                        };
-                    };
-                };
-            };
-        };
+        get: operations["getApiKeys"];
         put?: never;
         /** Make an API key; it is shown once */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        expiresAt?: string | null;
-                        name: string;
-                        scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
-                    };
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                201: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            apiKey: {
-                                apiKeyId: string;
-                                /** Format: date-time */
-                                createdAt: string;
-                                createdBy: string;
-                                expiresAt: string | null;
-                                /** @description Exact to about a minute. */
-                                lastUsedAt: string | null;
-                                name: string;
-                                /** @description How the key begins. */
-                                prefix: string;
-                                revokedAt: string | null;
-                                scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
-                            };
-                            /** @description Shown now and never again. */
-                            key: string;
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postApiKeys"];
         delete?: never;
         options?: never;
         head?: never;
@@ -114,26 +29,7 @@ export interface paths {
         put?: never;
         post?: never;
         /** Revoke an API key */
-        delete: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    apiKeyId: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                204: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content?: never;
-                };
-            };
-        };
+        delete: operations["deleteApiKeysApiKeyId"];
         options?: never;
         head?: never;
         patch?: never;
@@ -149,60 +45,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Replace an API key; the old one goes on for the overlap */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    apiKeyId: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        /** @description When the new key expires; default: when the old one would have. */
-                        expiresAt?: string | null;
-                        /** @description How long the old key goes on; default auth.keyRotationOverlapS. */
-                        overlapSeconds?: number;
-                    } | null;
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                201: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            apiKey: {
-                                apiKeyId: string;
-                                /** Format: date-time */
-                                createdAt: string;
-                                createdBy: string;
-                                expiresAt: string | null;
-                                /** @description Exact to about a minute. */
-                                lastUsedAt: string | null;
-                                name: string;
-                                /** @description How the key begins. */
-                                prefix: string;
-                                revokedAt: string | null;
-                                scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
-                            };
-                            /** @description Shown now and never again. */
-                            key: string;
-                            /** @description The old key and when it stops. */
-                            previous: {
-                                apiKeyId: string;
-                                /** Format: date-time */
-                                expiresAt: string;
-                            };
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postApiKeysApiKeyIdRotate"];
         delete?: never;
         options?: never;
         head?: never;
@@ -219,41 +62,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Exchange e-mail and password for an access token and a refresh token */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        email: string;
-                        password: string;
-                    };
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            accessToken: string;
-                            /** @description Life of the access token. */
-                            expiresInSeconds: number;
-                            /** @description Works once, and gives the next. */
-                            refreshToken: string;
-                            /** @enum {string} */
-                            tokenType: "Bearer";
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postAuthLogin"];
         delete?: never;
         options?: never;
         head?: never;
@@ -273,30 +82,7 @@ export interface paths {
          * End the session of a refresh token
          * @description Access tokens that were given out already run out by themselves.
          */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        refreshToken: string;
-                    };
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                204: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content?: never;
-                };
-            };
-        };
+        post: operations["postAuthLogout"];
         delete?: never;
         options?: never;
         head?: never;
@@ -313,40 +99,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Exchange a refresh token, once, for new tokens */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        refreshToken: string;
-                    };
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            accessToken: string;
-                            /** @description Life of the access token. */
-                            expiresInSeconds: number;
-                            /** @description Works once, and gives the next. */
-                            refreshToken: string;
-                            /** @enum {string} */
-                            tokenType: "Bearer";
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postAuthRefresh"];
         delete?: never;
         options?: never;
         head?: never;
@@ -364,58 +117,7 @@ export interface paths {
          * List deliveries
          * @description Newest event first; with state pending or in_progress, the next due first.
          */
-        get: {
-            parameters: {
-                query?: {
-                    limit?: number;
-                    cursor?: string;
-                    state?: "pending" | "in_progress" | "succeeded" | "failed" | "dead" | "cancelled";
-                    endpointId?: string;
-                    eventId?: string;
-                    /** @description Exact event type. */
-                    type?: string;
-                    /** @description Event accepted at or after. Not with pending and in_progress. */
-                    from?: string;
-                    /** @description Event accepted before. Not with pending and in_progress. */
-                    to?: string;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            data: {
-                                /** @description While open: attempts so far, the running one included. Null once it has ended: its attempts are a list of their own. */
-                                attempts: number | null;
-                                /** Format: date-time */
-                                createdAt: string;
-                                deliveryId: string;
-                                endpointId: string;
-                                eventId: string;
-                                eventType: string;
-                                finishedAt: string | null;
-                                /** @description While pending: when it is due. */
-                                nextAttemptAt: string | null;
-                                /** @description Why it ended without success. */
-                                reason: string | null;
-                                /** @enum {unknown} */
-                                state: "pending" | "in_progress" | "succeeded" | "failed" | "dead" | "cancelled";
-                            }[];
-                            /** @description Where the next page begins; null on the last one. */
-                            nextCursor: string | null;
-                        };
-                    };
-                };
-            };
-        };
+        get: operations["getDeliveries"];
         put?: never;
         post?: never;
         delete?: never;
@@ -432,44 +134,7 @@ export interface paths {
             cookie?: never;
         };
         /** Get a delivery */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    deliveryId: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** @description While open: attempts so far, the running one included. Null once it has ended: its attempts are a list of their own. */
-                            attempts: number | null;
-                            /** Format: date-time */
-                            createdAt: string;
-                            deliveryId: string;
-                            endpointId: string;
-                            eventId: string;
-                            eventType: string;
-                            finishedAt: string | null;
-                            /** @description While pending: when it is due. */
-                            nextAttemptAt: string | null;
-                            /** @description Why it ended without success. */
-                            reason: string | null;
-                            /** @enum {unknown} */
-                            state: "pending" | "in_progress" | "succeeded" | "failed" | "dead" | "cancelled";
-                        };
-                    };
-                };
-            };
-        };
+        get: operations["getDeliveriesDeliveryId"];
         put?: never;
         post?: never;
         delete?: never;
@@ -486,60 +151,7 @@ export interface paths {
             cookie?: never;
         };
         /** All attempts of a delivery, in order */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    deliveryId: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            data: {
-                                attemptNumber: number;
-                                durationMs: number | null;
-                                errorCode: string | null;
-                                errorDetail: string | null;
-                                httpStatus: number | null;
-                                /** @description What a worker reported after its lease had gone to another: kept, never applied. */
-                                lateResults: {
-                                    errorCode: string | null;
-                                    httpStatus: number | null;
-                                    /** Format: date-time */
-                                    observedAt: string;
-                                    outcome: string;
-                                    worker: string;
-                                }[];
-                                nextAttemptAt: string | null;
-                                /**
-                                 * @description `unknown`: the worker vanished or was stopped; the receiver may or may not have the request.
-                                 * @enum {unknown}
-                                 */
-                                outcome: "success" | "retryable" | "rejected" | "gone" | "redirected" | "unknown";
-                                /** Format: date-time */
-                                recordedAt: string;
-                                /** @description The beginning of the body, as text. */
-                                responseBody: string | null;
-                                responseHeaders: {
-                                    [key: string]: string;
-                                } | null;
-                                startedAt: string | null;
-                                worker: string;
-                            }[];
-                        };
-                    };
-                };
-            };
-        };
+        get: operations["getDeliveriesDeliveryIdAttempts"];
         put?: never;
         post?: never;
         delete?: never;
@@ -558,44 +170,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Cancel an open delivery */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    deliveryId: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** @description While open: attempts so far, the running one included. Null once it has ended: its attempts are a list of their own. */
-                            attempts: number | null;
-                            /** Format: date-time */
-                            createdAt: string;
-                            deliveryId: string;
-                            endpointId: string;
-                            eventId: string;
-                            eventType: string;
-                            finishedAt: string | null;
-                            /** @description While pending: when it is due. */
-                            nextAttemptAt: string | null;
-                            /** @description Why it ended without success. */
-                            reason: string | null;
-                            /** @enum {unknown} */
-                            state: "pending" | "in_progress" | "succeeded" | "failed" | "dead" | "cancelled";
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postDeliveriesDeliveryIdCancel"];
         delete?: never;
         options?: never;
         head?: never;
@@ -612,44 +187,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Send an ended delivery again */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    deliveryId: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                202: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** @description While open: attempts so far, the running one included. Null once it has ended: its attempts are a list of their own. */
-                            attempts: number | null;
-                            /** Format: date-time */
-                            createdAt: string;
-                            deliveryId: string;
-                            endpointId: string;
-                            eventId: string;
-                            eventType: string;
-                            finishedAt: string | null;
-                            /** @description While pending: when it is due. */
-                            nextAttemptAt: string | null;
-                            /** @description Why it ended without success. */
-                            reason: string | null;
-                            /** @enum {unknown} */
-                            state: "pending" | "in_progress" | "succeeded" | "failed" | "dead" | "cancelled";
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postDeliveriesDeliveryIdReplay"];
         delete?: never;
         options?: never;
         head?: never;
@@ -664,194 +202,10 @@ export interface paths {
             cookie?: never;
         };
         /** List endpoints, newest first */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description Rows on a page. */
-                    limit?: number;
-                    /** @description `nextCursor` of the page before. */
-                    cursor?: string;
-                    /** @description Deliveries of an endpoint that is not active wait. */
-                    state?: "active" | "paused" | "disabled";
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            data: {
-                                /** Format: date-time */
-                                createdAt: string;
-                                /** @description What is in force: the settings above, with the defaults of this installation for null. */
-                                effective: {
-                                    maxConcurrency: number;
-                                    rateBurst: number | null;
-                                    ratePerSecond: number | null;
-                                    retry: {
-                                        baseMs: number;
-                                        capMs: number;
-                                        factor: number;
-                                        maxAttempts: number;
-                                    };
-                                    timeoutMs: number;
-                                };
-                                endpointId: string;
-                                /** @description The values are hidden from credentials without the scope endpoints:write. */
-                                headers: {
-                                    [key: string]: string;
-                                };
-                                maxConcurrency: number | null;
-                                name: string;
-                                rateBurst: number | null;
-                                ratePerSecond: number | null;
-                                retry: {
-                                    baseMs: number | null;
-                                    capMs: number | null;
-                                    factor: number | null;
-                                    maxAttempts: number | null;
-                                };
-                                /**
-                                 * @description Deliveries of an endpoint that is not active wait.
-                                 * @enum {string}
-                                 */
-                                state: "active" | "paused" | "disabled";
-                                stateReason: string | null;
-                                subscriptionCount: number;
-                                timeoutMs: number | null;
-                                /** Format: date-time */
-                                updatedAt: string;
-                                /** @description As it is dialled: normalised. */
-                                url: string;
-                            }[];
-                            /** @description Where the next page begins; null on the last one. */
-                            nextCursor: string | null;
-                        };
-                    };
-                };
-            };
-        };
+        get: operations["getEndpoints"];
         put?: never;
         /** Make an endpoint; its signing secret is shown once */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        headers?: {
-                            [key: string]: string;
-                        } | null;
-                        maxConcurrency?: number | null;
-                        name?: string | null;
-                        /** @description Deliveries wait until the endpoint is resumed. */
-                        paused?: boolean;
-                        rateBurst?: number | null;
-                        ratePerSecond?: number | null;
-                        retry?: {
-                            baseMs?: number | null;
-                            capMs?: number | null;
-                            factor?: number | null;
-                            maxAttempts?: number | null;
-                        } | null;
-                        /** @description `whsec_` and the base64 of 24 to 64 bytes. Left out, one is made. */
-                        secret?: string;
-                        subscriptions?: {
-                            /** @description A CEL expression over `event` and `payload`; null lets every event of the type through. */
-                            filter?: string | null;
-                            /**
-                             * @description An event type, a prefix ending in `.*`, or `*`.
-                             * @example order.*
-                             */
-                            pattern: string;
-                        }[];
-                        timeoutMs?: number | null;
-                        /**
-                         * @description http or https, to a public address.
-                         * @example https://example.com/hooks
-                         */
-                        url: string;
-                    };
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                201: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            endpoint: {
-                                /** Format: date-time */
-                                createdAt: string;
-                                /** @description What is in force: the settings above, with the defaults of this installation for null. */
-                                effective: {
-                                    maxConcurrency: number;
-                                    rateBurst: number | null;
-                                    ratePerSecond: number | null;
-                                    retry: {
-                                        baseMs: number;
-                                        capMs: number;
-                                        factor: number;
-                                        maxAttempts: number;
-                                    };
-                                    timeoutMs: number;
-                                };
-                                endpointId: string;
-                                /** @description The values are hidden from credentials without the scope endpoints:write. */
-                                headers: {
-                                    [key: string]: string;
-                                };
-                                maxConcurrency: number | null;
-                                name: string;
-                                rateBurst: number | null;
-                                ratePerSecond: number | null;
-                                retry: {
-                                    baseMs: number | null;
-                                    capMs: number | null;
-                                    factor: number | null;
-                                    maxAttempts: number | null;
-                                };
-                                /**
-                                 * @description Deliveries of an endpoint that is not active wait.
-                                 * @enum {string}
-                                 */
-                                state: "active" | "paused" | "disabled";
-                                stateReason: string | null;
-                                subscriptionCount: number;
-                                timeoutMs: number | null;
-                                /** Format: date-time */
-                                updatedAt: string;
-                                /** @description As it is dialled: normalised. */
-                                url: string;
-                            };
-                            /** @description Signs the deliveries. Shown now and never again. */
-                            secret: string;
-                            subscriptions: {
-                                /** Format: date-time */
-                                createdAt: string;
-                                endpointId: string;
-                                filter: string | null;
-                                pattern: string;
-                                subscriptionId: string;
-                            }[];
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postEndpoints"];
         delete?: never;
         options?: never;
         head?: never;
@@ -866,187 +220,15 @@ export interface paths {
             cookie?: never;
         };
         /** Get an endpoint */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    endpointId: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            /** @description What is in force: the settings above, with the defaults of this installation for null. */
-                            effective: {
-                                maxConcurrency: number;
-                                rateBurst: number | null;
-                                ratePerSecond: number | null;
-                                retry: {
-                                    baseMs: number;
-                                    capMs: number;
-                                    factor: number;
-                                    maxAttempts: number;
-                                };
-                                timeoutMs: number;
-                            };
-                            endpointId: string;
-                            /** @description The values are hidden from credentials without the scope endpoints:write. */
-                            headers: {
-                                [key: string]: string;
-                            };
-                            maxConcurrency: number | null;
-                            name: string;
-                            rateBurst: number | null;
-                            ratePerSecond: number | null;
-                            retry: {
-                                baseMs: number | null;
-                                capMs: number | null;
-                                factor: number | null;
-                                maxAttempts: number | null;
-                            };
-                            /**
-                             * @description Deliveries of an endpoint that is not active wait.
-                             * @enum {string}
-                             */
-                            state: "active" | "paused" | "disabled";
-                            stateReason: string | null;
-                            subscriptionCount: number;
-                            timeoutMs: number | null;
-                            /** Format: date-time */
-                            updatedAt: string;
-                            /** @description As it is dialled: normalised. */
-                            url: string;
-                        };
-                    };
-                };
-            };
-        };
+        get: operations["getEndpointsEndpointId"];
         put?: never;
         post?: never;
         /** Delete an endpoint; its open deliveries are cancelled */
-        delete: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    endpointId: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                204: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content?: never;
-                };
-            };
-        };
+        delete: operations["deleteEndpointsEndpointId"];
         options?: never;
         head?: never;
         /** Change settings of an endpoint */
-        patch: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    endpointId: string;
-                };
-                cookie?: never;
-            };
-            /** @description What is left out stays; null takes the default. */
-            requestBody: {
-                content: {
-                    "application/json": {
-                        headers?: {
-                            [key: string]: string;
-                        } | null;
-                        maxConcurrency?: number | null;
-                        name?: string | null;
-                        rateBurst?: number | null;
-                        ratePerSecond?: number | null;
-                        retry?: {
-                            baseMs?: number | null;
-                            capMs?: number | null;
-                            factor?: number | null;
-                            maxAttempts?: number | null;
-                        } | null;
-                        timeoutMs?: number | null;
-                        /**
-                         * @description http or https, to a public address.
-                         * @example https://example.com/hooks
-                         */
-                        url?: string;
-                    };
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            /** @description What is in force: the settings above, with the defaults of this installation for null. */
-                            effective: {
-                                maxConcurrency: number;
-                                rateBurst: number | null;
-                                ratePerSecond: number | null;
-                                retry: {
-                                    baseMs: number;
-                                    capMs: number;
-                                    factor: number;
-                                    maxAttempts: number;
-                                };
-                                timeoutMs: number;
-                            };
-                            endpointId: string;
-                            /** @description The values are hidden from credentials without the scope endpoints:write. */
-                            headers: {
-                                [key: string]: string;
-                            };
-                            maxConcurrency: number | null;
-                            name: string;
-                            rateBurst: number | null;
-                            ratePerSecond: number | null;
-                            retry: {
-                                baseMs: number | null;
-                                capMs: number | null;
-                                factor: number | null;
-                                maxAttempts: number | null;
-                            };
-                            /**
-                             * @description Deliveries of an endpoint that is not active wait.
-                             * @enum {string}
-                             */
-                            state: "active" | "paused" | "disabled";
-                            stateReason: string | null;
-                            subscriptionCount: number;
-                            timeoutMs: number | null;
-                            /** Format: date-time */
-                            updatedAt: string;
-                            /** @description As it is dialled: normalised. */
-                            url: string;
-                        };
-                    };
-                };
-            };
-        };
+        patch: operations["patchEndpointsEndpointId"];
         trace?: never;
     };
     "/v1/endpoints/{endpointId}/disable": {
@@ -1059,77 +241,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Switch an endpoint off; its deliveries wait */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    endpointId: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        reason?: string;
-                    } | null;
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            /** @description What is in force: the settings above, with the defaults of this installation for null. */
-                            effective: {
-                                maxConcurrency: number;
-                                rateBurst: number | null;
-                                ratePerSecond: number | null;
-                                retry: {
-                                    baseMs: number;
-                                    capMs: number;
-                                    factor: number;
-                                    maxAttempts: number;
-                                };
-                                timeoutMs: number;
-                            };
-                            endpointId: string;
-                            /** @description The values are hidden from credentials without the scope endpoints:write. */
-                            headers: {
-                                [key: string]: string;
-                            };
-                            maxConcurrency: number | null;
-                            name: string;
-                            rateBurst: number | null;
-                            ratePerSecond: number | null;
-                            retry: {
-                                baseMs: number | null;
-                                capMs: number | null;
-                                factor: number | null;
-                                maxAttempts: number | null;
-                            };
-                            /**
-                             * @description Deliveries of an endpoint that is not active wait.
-                             * @enum {string}
-                             */
-                            state: "active" | "paused" | "disabled";
-                            stateReason: string | null;
-                            subscriptionCount: number;
-                            timeoutMs: number | null;
-                            /** Format: date-time */
-                            updatedAt: string;
-                            /** @description As it is dialled: normalised. */
-                            url: string;
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postEndpointsEndpointIdDisable"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1146,77 +258,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Switch an endpoint on again */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    endpointId: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        reason?: string;
-                    } | null;
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            /** @description What is in force: the settings above, with the defaults of this installation for null. */
-                            effective: {
-                                maxConcurrency: number;
-                                rateBurst: number | null;
-                                ratePerSecond: number | null;
-                                retry: {
-                                    baseMs: number;
-                                    capMs: number;
-                                    factor: number;
-                                    maxAttempts: number;
-                                };
-                                timeoutMs: number;
-                            };
-                            endpointId: string;
-                            /** @description The values are hidden from credentials without the scope endpoints:write. */
-                            headers: {
-                                [key: string]: string;
-                            };
-                            maxConcurrency: number | null;
-                            name: string;
-                            rateBurst: number | null;
-                            ratePerSecond: number | null;
-                            retry: {
-                                baseMs: number | null;
-                                capMs: number | null;
-                                factor: number | null;
-                                maxAttempts: number | null;
-                            };
-                            /**
-                             * @description Deliveries of an endpoint that is not active wait.
-                             * @enum {string}
-                             */
-                            state: "active" | "paused" | "disabled";
-                            stateReason: string | null;
-                            subscriptionCount: number;
-                            timeoutMs: number | null;
-                            /** Format: date-time */
-                            updatedAt: string;
-                            /** @description As it is dialled: normalised. */
-                            url: string;
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postEndpointsEndpointIdEnable"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1233,77 +275,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Let the deliveries of an endpoint wait */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    endpointId: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        reason?: string;
-                    } | null;
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            /** @description What is in force: the settings above, with the defaults of this installation for null. */
-                            effective: {
-                                maxConcurrency: number;
-                                rateBurst: number | null;
-                                ratePerSecond: number | null;
-                                retry: {
-                                    baseMs: number;
-                                    capMs: number;
-                                    factor: number;
-                                    maxAttempts: number;
-                                };
-                                timeoutMs: number;
-                            };
-                            endpointId: string;
-                            /** @description The values are hidden from credentials without the scope endpoints:write. */
-                            headers: {
-                                [key: string]: string;
-                            };
-                            maxConcurrency: number | null;
-                            name: string;
-                            rateBurst: number | null;
-                            ratePerSecond: number | null;
-                            retry: {
-                                baseMs: number | null;
-                                capMs: number | null;
-                                factor: number | null;
-                                maxAttempts: number | null;
-                            };
-                            /**
-                             * @description Deliveries of an endpoint that is not active wait.
-                             * @enum {string}
-                             */
-                            state: "active" | "paused" | "disabled";
-                            stateReason: string | null;
-                            subscriptionCount: number;
-                            timeoutMs: number | null;
-                            /** Format: date-time */
-                            updatedAt: string;
-                            /** @description As it is dialled: normalised. */
-                            url: string;
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postEndpointsEndpointIdPause"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1320,46 +292,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Send an endpoint's failed and dead deliveries again, since a time */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    endpointId: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        /** Format: date-time */
-                        since: string;
-                    };
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                202: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            finishedAt: string | null;
-                            jobId: string;
-                            replayed: number;
-                            requestedBy: string;
-                            /** @enum {unknown} */
-                            state: "running" | "completed" | "cancelled";
-                            /** @description What it covered when it was made. */
-                            total: number;
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postEndpointsEndpointIdReplay"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1376,77 +309,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Go on with the deliveries of an endpoint */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    endpointId: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        reason?: string;
-                    } | null;
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            /** @description What is in force: the settings above, with the defaults of this installation for null. */
-                            effective: {
-                                maxConcurrency: number;
-                                rateBurst: number | null;
-                                ratePerSecond: number | null;
-                                retry: {
-                                    baseMs: number;
-                                    capMs: number;
-                                    factor: number;
-                                    maxAttempts: number;
-                                };
-                                timeoutMs: number;
-                            };
-                            endpointId: string;
-                            /** @description The values are hidden from credentials without the scope endpoints:write. */
-                            headers: {
-                                [key: string]: string;
-                            };
-                            maxConcurrency: number | null;
-                            name: string;
-                            rateBurst: number | null;
-                            ratePerSecond: number | null;
-                            retry: {
-                                baseMs: number | null;
-                                capMs: number | null;
-                                factor: number | null;
-                                maxAttempts: number | null;
-                            };
-                            /**
-                             * @description Deliveries of an endpoint that is not active wait.
-                             * @enum {string}
-                             */
-                            state: "active" | "paused" | "disabled";
-                            stateReason: string | null;
-                            subscriptionCount: number;
-                            timeoutMs: number | null;
-                            /** Format: date-time */
-                            updatedAt: string;
-                            /** @description As it is dialled: normalised. */
-                            url: string;
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postEndpointsEndpointIdResume"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1463,48 +326,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Replace the signing secret, shown once; old ones sign beside it for the overlap */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    endpointId: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        /** @description How long old secrets sign beside the new one; default delivery.secretOverlapS. */
-                        overlapSeconds?: number;
-                        /** @description `whsec_` and the base64 of 24 to 64 bytes. Left out, one is made. */
-                        secret?: string;
-                    } | null;
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                201: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** @description The new one. Shown now and never again. */
-                            secret: string;
-                            /** @description Newest first, without the secrets themselves. */
-                            secrets: {
-                                /** Format: date-time */
-                                createdAt: string;
-                                /** @description Until then it signs beside the newest one, which has no end. */
-                                expiresAt: string | null;
-                                secretId: string;
-                            }[];
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postEndpointsEndpointIdRotateSecret"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1519,37 +341,7 @@ export interface paths {
             cookie?: never;
         };
         /** List when the signing secrets were made and when they end */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    endpointId: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** @description Newest first, without the secrets themselves. */
-                            data: {
-                                /** Format: date-time */
-                                createdAt: string;
-                                /** @description Until then it signs beside the newest one, which has no end. */
-                                expiresAt: string | null;
-                                secretId: string;
-                            }[];
-                        };
-                    };
-                };
-            };
-        };
+        get: operations["getEndpointsEndpointIdSecrets"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1566,87 +358,10 @@ export interface paths {
             cookie?: never;
         };
         /** List what an endpoint subscribes to, newest first */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description Rows on a page. */
-                    limit?: number;
-                    /** @description `nextCursor` of the page before. */
-                    cursor?: string;
-                };
-                header?: never;
-                path: {
-                    endpointId: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            data: {
-                                /** Format: date-time */
-                                createdAt: string;
-                                endpointId: string;
-                                filter: string | null;
-                                pattern: string;
-                                subscriptionId: string;
-                            }[];
-                            /** @description Where the next page begins; null on the last one. */
-                            nextCursor: string | null;
-                        };
-                    };
-                };
-            };
-        };
+        get: operations["getEndpointsEndpointIdSubscriptions"];
         put?: never;
         /** Subscribe an endpoint to event types */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    endpointId: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        /** @description A CEL expression over `event` and `payload`; null lets every event of the type through. */
-                        filter?: string | null;
-                        /**
-                         * @description An event type, a prefix ending in `.*`, or `*`.
-                         * @example order.*
-                         */
-                        pattern: string;
-                    };
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                201: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            endpointId: string;
-                            filter: string | null;
-                            pattern: string;
-                            subscriptionId: string;
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postEndpointsEndpointIdSubscriptions"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1664,72 +379,31 @@ export interface paths {
         put?: never;
         post?: never;
         /** End a subscription */
-        delete: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    endpointId: string;
-                    subscriptionId: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                204: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content?: never;
-                };
-            };
-        };
+        delete: operations["deleteEndpointsEndpointIdSubscriptionsSubscriptionId"];
         options?: never;
         head?: never;
         /** Change the pattern or the filter of a subscription */
-        patch: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    endpointId: string;
-                    subscriptionId: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        /** @description A CEL expression over `event` and `payload`; null lets every event of the type through. */
-                        filter?: string | null;
-                        /**
-                         * @description An event type, a prefix ending in `.*`, or `*`.
-                         * @example order.*
-                         */
-                        pattern?: string;
-                    };
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            endpointId: string;
-                            filter: string | null;
-                            pattern: string;
-                            subscriptionId: string;
-                        };
-                    };
-                };
-            };
+        patch: operations["patchEndpointsEndpointIdSubscriptionsSubscriptionId"];
+        trace?: never;
+    };
+    "/v1/endpoints/{endpointId}/test-event": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test event to this endpoint alone
+         * @description It goes the whole way, whatever the endpoint subscribes to.
+         */
+        post: operations["postEndpointsEndpointIdTestEvent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/events": {
@@ -1740,109 +414,13 @@ export interface paths {
             cookie?: never;
         };
         /** List events, newest first */
-        get: {
-            parameters: {
-                query?: {
-                    limit?: number;
-                    cursor?: string;
-                    /** @description Exact event type. */
-                    type?: string;
-                    /** @description Accepted at or after. */
-                    from?: string;
-                    /** @description Accepted before. */
-                    to?: string;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            data: {
-                                /** Format: date-time */
-                                acceptedAt: string;
-                                attributes: {
-                                    [key: string]: string;
-                                } | null;
-                                contentType: string;
-                                deliveryCount: number;
-                                eventId: string;
-                                /** @description native, cloudevents-structured, cloudevents-binary or test */
-                                format: string;
-                                idempotencyKey: string | null;
-                                occurredAt: string | null;
-                                payloadBytes: number;
-                                traceparent: string | null;
-                                type: string;
-                            }[];
-                            /** @description Where the next page begins; null on the last one. */
-                            nextCursor: string | null;
-                        };
-                    };
-                };
-            };
-        };
+        get: operations["getEvents"];
         put?: never;
         /**
          * Send an event
          * @description Native JSON, or a CloudEvent in structured (`application/cloudevents+json`) or binary mode (`ce-` headers). Answered after the commit. The header `Idempotency-Replayed: true` marks the answer to a repeat.
          */
-        post: {
-            parameters: {
-                query?: never;
-                header?: {
-                    /** @description A repeat with the same key gets the original answer. */
-                    "idempotency-key"?: string;
-                };
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        /** @description A repeat with the same key gets the original answer and causes nothing. The Idempotency-Key header does the same. */
-                        idempotencyKey?: string;
-                        /**
-                         * Format: date-time
-                         * @description When it happened, if that is not now.
-                         */
-                        occurredAt?: string;
-                        /** @description Any JSON value. Its bytes are kept and delivered exactly as sent. */
-                        payload: unknown;
-                        /**
-                         * @description Dot-separated name, e.g. `order.paid`.
-                         * @example order.paid
-                         */
-                        type: string;
-                    };
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                202: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            acceptedAt: string;
-                            /** @description Deliveries that it caused; 0 when nobody subscribes to its type. Null for a repeat whose original has left by retention. */
-                            deliveries: number | null;
-                            /** Format: uuid */
-                            eventId: string;
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postEvents"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1862,69 +440,7 @@ export interface paths {
          * Send many events
          * @description Each event is accepted or rejected on its own. Also takes `application/cloudevents-batch+json`.
          */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        events: {
-                            /** @description A repeat with the same key gets the original answer and causes nothing. The Idempotency-Key header does the same. */
-                            idempotencyKey?: string;
-                            /**
-                             * Format: date-time
-                             * @description When it happened, if that is not now.
-                             */
-                            occurredAt?: string;
-                            /** @description Any JSON value. Its bytes are kept and delivered exactly as sent. */
-                            payload: unknown;
-                            /**
-                             * @description Dot-separated name, e.g. `order.paid`.
-                             * @example order.paid
-                             */
-                            type: string;
-                        }[];
-                    };
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                202: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            accepted: number;
-                            rejected: number;
-                            /** @description One for each event, in the order sent. */
-                            results: ({
-                                /** Format: date-time */
-                                acceptedAt: string;
-                                /** @description Deliveries that it caused; 0 when nobody subscribes to its type. Null for a repeat whose original has left by retention. */
-                                deliveries: number | null;
-                                /** Format: uuid */
-                                eventId: string;
-                                replayed: boolean;
-                                /** @enum {string} */
-                                status: "accepted";
-                            } | {
-                                /** @description A problem document. */
-                                error: {
-                                    [key: string]: unknown;
-                                };
-                                /** @enum {string} */
-                                status: "rejected";
-                            })[];
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postEventsBatch"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1939,44 +455,7 @@ export interface paths {
             cookie?: never;
         };
         /** Get an event */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    eventId: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            acceptedAt: string;
-                            attributes: {
-                                [key: string]: string;
-                            } | null;
-                            contentType: string;
-                            deliveryCount: number;
-                            eventId: string;
-                            /** @description native, cloudevents-structured, cloudevents-binary or test */
-                            format: string;
-                            idempotencyKey: string | null;
-                            occurredAt: string | null;
-                            payloadBytes: number;
-                            traceparent: string | null;
-                            type: string;
-                        };
-                    };
-                };
-            };
-        };
+        get: operations["getEventsEventId"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1993,28 +472,7 @@ export interface paths {
             cookie?: never;
         };
         /** Get an event's payload, byte for byte */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    eventId: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": unknown;
-                    };
-                };
-            };
-        };
+        get: operations["getEventsEventIdPayload"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2031,37 +489,7 @@ export interface paths {
             cookie?: never;
         };
         /** Who the credential belongs to */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** @description `user:<ID>` or `key:<ID>`. */
-                            actor: string;
-                            scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
-                            tenantId: string;
-                            user: {
-                                email: string;
-                                /** @enum {string} */
-                                role: "owner" | "admin" | "developer" | "viewer";
-                                userId: string;
-                            } | null;
-                        };
-                    };
-                };
-            };
-        };
+        get: operations["getMe"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2078,117 +506,13 @@ export interface paths {
             cookie?: never;
         };
         /** List replay jobs, newest first */
-        get: {
-            parameters: {
-                query?: {
-                    limit?: number;
-                    cursor?: string;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            data: {
-                                /** Format: date-time */
-                                createdAt: string;
-                                finishedAt: string | null;
-                                jobId: string;
-                                replayed: number;
-                                requestedBy: string;
-                                /** @enum {unknown} */
-                                state: "running" | "completed" | "cancelled";
-                                /** @description What it covered when it was made. */
-                                total: number;
-                            }[];
-                            /** @description Where the next page begins; null on the last one. */
-                            nextCursor: string | null;
-                        };
-                    };
-                };
-            };
-        };
+        get: operations["getReplays"];
         put?: never;
         /**
          * Send ended deliveries again, by filter
          * @description A durable job: it survives restarts and can be cancelled. With dryRun it only counts.
          */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        /** @description Only count what it would cover. */
-                        dryRun?: boolean;
-                        endpointId?: string;
-                        eventType?: string;
-                        /**
-                         * Format: date-time
-                         * @description Event accepted at or after.
-                         */
-                        from?: string;
-                        /** @description Exact reason, e.g. `attempts_exhausted`. */
-                        reason?: string;
-                        /** @description Default: failed and dead. */
-                        states?: ("failed" | "dead" | "cancelled")[];
-                        /**
-                         * Format: date-time
-                         * @description Event accepted before.
-                         */
-                        to?: string;
-                    };
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            count: number;
-                            /** @enum {boolean} */
-                            dryRun: true;
-                            exact: boolean;
-                        };
-                    };
-                };
-                /** @description Default Response */
-                202: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            finishedAt: string | null;
-                            jobId: string;
-                            replayed: number;
-                            requestedBy: string;
-                            /** @enum {unknown} */
-                            state: "running" | "completed" | "cancelled";
-                            /** @description What it covered when it was made. */
-                            total: number;
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postReplays"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2203,39 +527,7 @@ export interface paths {
             cookie?: never;
         };
         /** Get a replay job's progress */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    jobId: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            finishedAt: string | null;
-                            jobId: string;
-                            replayed: number;
-                            requestedBy: string;
-                            /** @enum {unknown} */
-                            state: "running" | "completed" | "cancelled";
-                            /** @description What it covered when it was made. */
-                            total: number;
-                        };
-                    };
-                };
-            };
-        };
+        get: operations["getReplaysJobId"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2254,39 +546,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Cancel a running replay job */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    jobId: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            finishedAt: string | null;
-                            jobId: string;
-                            replayed: number;
-                            requestedBy: string;
-                            /** @enum {unknown} */
-                            state: "running" | "completed" | "cancelled";
-                            /** @description What it covered when it was made. */
-                            total: number;
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postReplaysJobIdCancel"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2303,62 +563,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Make a tenant and its first owner from a bootstrap token */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        bootstrapToken: string;
-                        /** Format: email */
-                        email: string;
-                        /** @description 12 to 256 characters of any kind. */
-                        password: string;
-                        tenantName: string;
-                    };
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                201: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            session: {
-                                accessToken: string;
-                                /** @description Life of the access token. */
-                                expiresInSeconds: number;
-                                /** @description Works once, and gives the next. */
-                                refreshToken: string;
-                                /** @enum {string} */
-                                tokenType: "Bearer";
-                            };
-                            tenant: {
-                                /** Format: date-time */
-                                createdAt: string;
-                                name: string;
-                                tenantId: string;
-                            };
-                            user: {
-                                /** Format: date-time */
-                                createdAt: string;
-                                disabledAt: string | null;
-                                email: string;
-                                /** @enum {string} */
-                                role: "owner" | "admin" | "developer" | "viewer";
-                                userId: string;
-                            };
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postSignup"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2373,53 +578,7 @@ export interface paths {
             cookie?: never;
         };
         /** Bounded counts of a window */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description Window, back from now. */
-                    minutes?: number;
-                    endpointId?: string;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** @description Of events in the window, by state. */
-                            deliveries: {
-                                [key: string]: number;
-                            };
-                            deliveriesExact: boolean;
-                            /** @description Not exact: at least that many; counting stopped at a bound. */
-                            events: {
-                                count: number;
-                                exact: boolean;
-                            };
-                            oldestDueAt: string | null;
-                            /** @description Not exact: at least that many; counting stopped at a bound. */
-                            open: {
-                                count: number;
-                                exact: boolean;
-                            };
-                            window: {
-                                /** Format: date-time */
-                                from: string;
-                                /** Format: date-time */
-                                to: string;
-                            };
-                        };
-                    };
-                };
-            };
-        };
+        get: operations["getStats"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2436,68 +595,14 @@ export interface paths {
             cookie?: never;
         };
         /** The tenant of the credential */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            name: string;
-                            tenantId: string;
-                        };
-                    };
-                };
-            };
-        };
+        get: operations["getTenant"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
         /** Rename the tenant */
-        patch: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        name: string;
-                    };
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            name: string;
-                            tenantId: string;
-                        };
-                    };
-                };
-            };
-        };
+        patch: operations["patchTenant"];
         trace?: never;
     };
     "/v1/users": {
@@ -2508,84 +613,10 @@ export interface paths {
             cookie?: never;
         };
         /** List users, newest first */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description Rows on a page. */
-                    limit?: number;
-                    /** @description `nextCursor` of the page before. */
-                    cursor?: string;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            data: {
-                                /** Format: date-time */
-                                createdAt: string;
-                                disabledAt: string | null;
-                                email: string;
-                                /** @enum {string} */
-                                role: "owner" | "admin" | "developer" | "viewer";
-                                userId: string;
-                            }[];
-                            /** @description Where the next page begins; null on the last one. */
-                            nextCursor: string | null;
-                        };
-                    };
-                };
-            };
-        };
+        get: operations["getUsers"];
         put?: never;
         /** Add a user */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        /** Format: email */
-                        email: string;
-                        /** @description 12 to 256 characters of any kind. */
-                        password: string;
-                        /** @enum {string} */
-                        role: "owner" | "admin" | "developer" | "viewer";
-                    };
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                201: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            disabledAt: string | null;
-                            email: string;
-                            /** @enum {string} */
-                            role: "owner" | "admin" | "developer" | "viewer";
-                            userId: string;
-                        };
-                    };
-                };
-            };
-        };
+        post: operations["postUsers"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2600,80 +631,14 @@ export interface paths {
             cookie?: never;
         };
         /** One user */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    userId: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            disabledAt: string | null;
-                            email: string;
-                            /** @enum {string} */
-                            role: "owner" | "admin" | "developer" | "viewer";
-                            userId: string;
-                        };
-                    };
-                };
-            };
-        };
+        get: operations["getUsersUserId"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
         /** Change the role of a user, disable or enable it */
-        patch: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    userId: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": {
-                        disabled?: boolean;
-                        /** @enum {string} */
-                        role?: "owner" | "admin" | "developer" | "viewer";
-                    };
-                };
-            };
-            responses: {
-                /** @description Default Response */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            disabledAt: string | null;
-                            email: string;
-                            /** @enum {string} */
-                            role: "owner" | "admin" | "developer" | "viewer";
-                            userId: string;
-                        };
-                    };
-                };
-            };
-        };
+        patch: operations["patchUsersUserId"];
         trace?: never;
     };
 }
@@ -2687,4 +652,2661 @@ export interface components {
     pathItems: never;
 }
 export type $defs = Record<string, never>;
-export type operations = Record<string, never>;
+export interface operations {
+    getApiKeys: {
+        parameters: {
+            query?: {
+                /** @description Rows on a page. */
+                limit?: number;
+                /** @description `nextCursor` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            apiKeyId: string;
+                            /** Format: date-time */
+                            createdAt: string;
+                            createdBy: string;
+                            expiresAt: string | null;
+                            /** @description Exact to about a minute. */
+                            lastUsedAt: string | null;
+                            name: string;
+                            /** @description How the key begins. */
+                            prefix: string;
+                            revokedAt: string | null;
+                            scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
+                        }[];
+                        /** @description Where the next page begins; null on the last one. */
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postApiKeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    expiresAt?: string | null;
+                    name: string;
+                    scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        apiKey: {
+                            apiKeyId: string;
+                            /** Format: date-time */
+                            createdAt: string;
+                            createdBy: string;
+                            expiresAt: string | null;
+                            /** @description Exact to about a minute. */
+                            lastUsedAt: string | null;
+                            name: string;
+                            /** @description How the key begins. */
+                            prefix: string;
+                            revokedAt: string | null;
+                            scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
+                        };
+                        /** @description Shown now and never again. */
+                        key: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    deleteApiKeysApiKeyId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                apiKeyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postApiKeysApiKeyIdRotate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                apiKeyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description When the new key expires; default: when the old one would have. */
+                    expiresAt?: string | null;
+                    /** @description How long the old key goes on; default auth.keyRotationOverlapS. */
+                    overlapSeconds?: number;
+                } | null;
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        apiKey: {
+                            apiKeyId: string;
+                            /** Format: date-time */
+                            createdAt: string;
+                            createdBy: string;
+                            expiresAt: string | null;
+                            /** @description Exact to about a minute. */
+                            lastUsedAt: string | null;
+                            name: string;
+                            /** @description How the key begins. */
+                            prefix: string;
+                            revokedAt: string | null;
+                            scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
+                        };
+                        /** @description Shown now and never again. */
+                        key: string;
+                        /** @description The old key and when it stops. */
+                        previous: {
+                            apiKeyId: string;
+                            /** Format: date-time */
+                            expiresAt: string;
+                        };
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postAuthLogin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    email: string;
+                    password: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        accessToken: string;
+                        /** @description Life of the access token. */
+                        expiresInSeconds: number;
+                        /** @description Works once, and gives the next. */
+                        refreshToken: string;
+                        /** @enum {string} */
+                        tokenType: "Bearer";
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postAuthLogout: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    refreshToken: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postAuthRefresh: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    refreshToken: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        accessToken: string;
+                        /** @description Life of the access token. */
+                        expiresInSeconds: number;
+                        /** @description Works once, and gives the next. */
+                        refreshToken: string;
+                        /** @enum {string} */
+                        tokenType: "Bearer";
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getDeliveries: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+                state?: "pending" | "in_progress" | "succeeded" | "failed" | "dead" | "cancelled";
+                endpointId?: string;
+                eventId?: string;
+                /** @description Exact event type. */
+                type?: string;
+                /** @description Event accepted at or after. Not with pending and in_progress. */
+                from?: string;
+                /** @description Event accepted before. Not with pending and in_progress. */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            /** @description While open: attempts so far, the running one included. Null once it has ended: its attempts are a list of their own. */
+                            attempts: number | null;
+                            /** Format: date-time */
+                            createdAt: string;
+                            deliveryId: string;
+                            endpointId: string;
+                            eventId: string;
+                            eventType: string;
+                            finishedAt: string | null;
+                            /** @description While pending: when it is due. */
+                            nextAttemptAt: string | null;
+                            /** @description Why it ended without success. */
+                            reason: string | null;
+                            /** @enum {unknown} */
+                            state: "pending" | "in_progress" | "succeeded" | "failed" | "dead" | "cancelled";
+                        }[];
+                        /** @description Where the next page begins; null on the last one. */
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getDeliveriesDeliveryId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                deliveryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description While open: attempts so far, the running one included. Null once it has ended: its attempts are a list of their own. */
+                        attempts: number | null;
+                        /** Format: date-time */
+                        createdAt: string;
+                        deliveryId: string;
+                        endpointId: string;
+                        eventId: string;
+                        eventType: string;
+                        finishedAt: string | null;
+                        /** @description While pending: when it is due. */
+                        nextAttemptAt: string | null;
+                        /** @description Why it ended without success. */
+                        reason: string | null;
+                        /** @enum {unknown} */
+                        state: "pending" | "in_progress" | "succeeded" | "failed" | "dead" | "cancelled";
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getDeliveriesDeliveryIdAttempts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                deliveryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            attemptNumber: number;
+                            durationMs: number | null;
+                            errorCode: string | null;
+                            errorDetail: string | null;
+                            httpStatus: number | null;
+                            /** @description What a worker reported after its lease had gone to another: kept, never applied. */
+                            lateResults: {
+                                errorCode: string | null;
+                                httpStatus: number | null;
+                                /** Format: date-time */
+                                observedAt: string;
+                                outcome: string;
+                                worker: string;
+                            }[];
+                            nextAttemptAt: string | null;
+                            /**
+                             * @description `unknown`: the worker vanished or was stopped; the receiver may or may not have the request.
+                             * @enum {unknown}
+                             */
+                            outcome: "success" | "retryable" | "rejected" | "gone" | "redirected" | "unknown";
+                            /** Format: date-time */
+                            recordedAt: string;
+                            /** @description The beginning of the body, as text. */
+                            responseBody: string | null;
+                            responseHeaders: {
+                                [key: string]: string;
+                            } | null;
+                            startedAt: string | null;
+                            worker: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postDeliveriesDeliveryIdCancel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                deliveryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description While open: attempts so far, the running one included. Null once it has ended: its attempts are a list of their own. */
+                        attempts: number | null;
+                        /** Format: date-time */
+                        createdAt: string;
+                        deliveryId: string;
+                        endpointId: string;
+                        eventId: string;
+                        eventType: string;
+                        finishedAt: string | null;
+                        /** @description While pending: when it is due. */
+                        nextAttemptAt: string | null;
+                        /** @description Why it ended without success. */
+                        reason: string | null;
+                        /** @enum {unknown} */
+                        state: "pending" | "in_progress" | "succeeded" | "failed" | "dead" | "cancelled";
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postDeliveriesDeliveryIdReplay: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                deliveryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description While open: attempts so far, the running one included. Null once it has ended: its attempts are a list of their own. */
+                        attempts: number | null;
+                        /** Format: date-time */
+                        createdAt: string;
+                        deliveryId: string;
+                        endpointId: string;
+                        eventId: string;
+                        eventType: string;
+                        finishedAt: string | null;
+                        /** @description While pending: when it is due. */
+                        nextAttemptAt: string | null;
+                        /** @description Why it ended without success. */
+                        reason: string | null;
+                        /** @enum {unknown} */
+                        state: "pending" | "in_progress" | "succeeded" | "failed" | "dead" | "cancelled";
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getEndpoints: {
+        parameters: {
+            query?: {
+                /** @description Rows on a page. */
+                limit?: number;
+                /** @description `nextCursor` of the page before. */
+                cursor?: string;
+                /** @description Deliveries of an endpoint that is not active wait. */
+                state?: "active" | "paused" | "disabled";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            /** Format: date-time */
+                            createdAt: string;
+                            /** @description What is in force: the settings above, with the defaults of this installation for null. */
+                            effective: {
+                                maxConcurrency: number;
+                                rateBurst: number | null;
+                                ratePerSecond: number | null;
+                                retry: {
+                                    baseMs: number;
+                                    capMs: number;
+                                    factor: number;
+                                    maxAttempts: number;
+                                };
+                                timeoutMs: number;
+                            };
+                            endpointId: string;
+                            /** @description The values are hidden from credentials without the scope endpoints:write. */
+                            headers: {
+                                [key: string]: string;
+                            };
+                            maxConcurrency: number | null;
+                            name: string;
+                            rateBurst: number | null;
+                            ratePerSecond: number | null;
+                            retry: {
+                                baseMs: number | null;
+                                capMs: number | null;
+                                factor: number | null;
+                                maxAttempts: number | null;
+                            };
+                            /**
+                             * @description Deliveries of an endpoint that is not active wait.
+                             * @enum {string}
+                             */
+                            state: "active" | "paused" | "disabled";
+                            stateReason: string | null;
+                            subscriptionCount: number;
+                            timeoutMs: number | null;
+                            /** Format: date-time */
+                            updatedAt: string;
+                            /** @description As it is dialled: normalised. */
+                            url: string;
+                        }[];
+                        /** @description Where the next page begins; null on the last one. */
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postEndpoints: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    headers?: {
+                        [key: string]: string;
+                    } | null;
+                    maxConcurrency?: number | null;
+                    name?: string | null;
+                    /** @description Deliveries wait until the endpoint is resumed. */
+                    paused?: boolean;
+                    rateBurst?: number | null;
+                    ratePerSecond?: number | null;
+                    retry?: {
+                        baseMs?: number | null;
+                        capMs?: number | null;
+                        factor?: number | null;
+                        maxAttempts?: number | null;
+                    } | null;
+                    /** @description `whsec_` and the base64 of 24 to 64 bytes. Left out, one is made. */
+                    secret?: string;
+                    subscriptions?: {
+                        /** @description A CEL expression over `event` and `payload`; null lets every event of the type through. */
+                        filter?: string | null;
+                        /**
+                         * @description An event type, a prefix ending in `.*`, or `*`.
+                         * @example order.*
+                         */
+                        pattern: string;
+                    }[];
+                    timeoutMs?: number | null;
+                    /**
+                     * @description http or https, to a public address.
+                     * @example https://example.com/hooks
+                     */
+                    url: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        endpoint: {
+                            /** Format: date-time */
+                            createdAt: string;
+                            /** @description What is in force: the settings above, with the defaults of this installation for null. */
+                            effective: {
+                                maxConcurrency: number;
+                                rateBurst: number | null;
+                                ratePerSecond: number | null;
+                                retry: {
+                                    baseMs: number;
+                                    capMs: number;
+                                    factor: number;
+                                    maxAttempts: number;
+                                };
+                                timeoutMs: number;
+                            };
+                            endpointId: string;
+                            /** @description The values are hidden from credentials without the scope endpoints:write. */
+                            headers: {
+                                [key: string]: string;
+                            };
+                            maxConcurrency: number | null;
+                            name: string;
+                            rateBurst: number | null;
+                            ratePerSecond: number | null;
+                            retry: {
+                                baseMs: number | null;
+                                capMs: number | null;
+                                factor: number | null;
+                                maxAttempts: number | null;
+                            };
+                            /**
+                             * @description Deliveries of an endpoint that is not active wait.
+                             * @enum {string}
+                             */
+                            state: "active" | "paused" | "disabled";
+                            stateReason: string | null;
+                            subscriptionCount: number;
+                            timeoutMs: number | null;
+                            /** Format: date-time */
+                            updatedAt: string;
+                            /** @description As it is dialled: normalised. */
+                            url: string;
+                        };
+                        /** @description Signs the deliveries. Shown now and never again. */
+                        secret: string;
+                        subscriptions: {
+                            /** Format: date-time */
+                            createdAt: string;
+                            endpointId: string;
+                            filter: string | null;
+                            pattern: string;
+                            subscriptionId: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getEndpointsEndpointId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpointId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        /** @description What is in force: the settings above, with the defaults of this installation for null. */
+                        effective: {
+                            maxConcurrency: number;
+                            rateBurst: number | null;
+                            ratePerSecond: number | null;
+                            retry: {
+                                baseMs: number;
+                                capMs: number;
+                                factor: number;
+                                maxAttempts: number;
+                            };
+                            timeoutMs: number;
+                        };
+                        endpointId: string;
+                        /** @description The values are hidden from credentials without the scope endpoints:write. */
+                        headers: {
+                            [key: string]: string;
+                        };
+                        maxConcurrency: number | null;
+                        name: string;
+                        rateBurst: number | null;
+                        ratePerSecond: number | null;
+                        retry: {
+                            baseMs: number | null;
+                            capMs: number | null;
+                            factor: number | null;
+                            maxAttempts: number | null;
+                        };
+                        /**
+                         * @description Deliveries of an endpoint that is not active wait.
+                         * @enum {string}
+                         */
+                        state: "active" | "paused" | "disabled";
+                        stateReason: string | null;
+                        subscriptionCount: number;
+                        timeoutMs: number | null;
+                        /** Format: date-time */
+                        updatedAt: string;
+                        /** @description As it is dialled: normalised. */
+                        url: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    deleteEndpointsEndpointId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpointId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    patchEndpointsEndpointId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpointId: string;
+            };
+            cookie?: never;
+        };
+        /** @description What is left out stays; null takes the default. */
+        requestBody: {
+            content: {
+                "application/json": {
+                    headers?: {
+                        [key: string]: string;
+                    } | null;
+                    maxConcurrency?: number | null;
+                    name?: string | null;
+                    rateBurst?: number | null;
+                    ratePerSecond?: number | null;
+                    retry?: {
+                        baseMs?: number | null;
+                        capMs?: number | null;
+                        factor?: number | null;
+                        maxAttempts?: number | null;
+                    } | null;
+                    timeoutMs?: number | null;
+                    /**
+                     * @description http or https, to a public address.
+                     * @example https://example.com/hooks
+                     */
+                    url?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        /** @description What is in force: the settings above, with the defaults of this installation for null. */
+                        effective: {
+                            maxConcurrency: number;
+                            rateBurst: number | null;
+                            ratePerSecond: number | null;
+                            retry: {
+                                baseMs: number;
+                                capMs: number;
+                                factor: number;
+                                maxAttempts: number;
+                            };
+                            timeoutMs: number;
+                        };
+                        endpointId: string;
+                        /** @description The values are hidden from credentials without the scope endpoints:write. */
+                        headers: {
+                            [key: string]: string;
+                        };
+                        maxConcurrency: number | null;
+                        name: string;
+                        rateBurst: number | null;
+                        ratePerSecond: number | null;
+                        retry: {
+                            baseMs: number | null;
+                            capMs: number | null;
+                            factor: number | null;
+                            maxAttempts: number | null;
+                        };
+                        /**
+                         * @description Deliveries of an endpoint that is not active wait.
+                         * @enum {string}
+                         */
+                        state: "active" | "paused" | "disabled";
+                        stateReason: string | null;
+                        subscriptionCount: number;
+                        timeoutMs: number | null;
+                        /** Format: date-time */
+                        updatedAt: string;
+                        /** @description As it is dialled: normalised. */
+                        url: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postEndpointsEndpointIdDisable: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpointId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    reason?: string;
+                } | null;
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        /** @description What is in force: the settings above, with the defaults of this installation for null. */
+                        effective: {
+                            maxConcurrency: number;
+                            rateBurst: number | null;
+                            ratePerSecond: number | null;
+                            retry: {
+                                baseMs: number;
+                                capMs: number;
+                                factor: number;
+                                maxAttempts: number;
+                            };
+                            timeoutMs: number;
+                        };
+                        endpointId: string;
+                        /** @description The values are hidden from credentials without the scope endpoints:write. */
+                        headers: {
+                            [key: string]: string;
+                        };
+                        maxConcurrency: number | null;
+                        name: string;
+                        rateBurst: number | null;
+                        ratePerSecond: number | null;
+                        retry: {
+                            baseMs: number | null;
+                            capMs: number | null;
+                            factor: number | null;
+                            maxAttempts: number | null;
+                        };
+                        /**
+                         * @description Deliveries of an endpoint that is not active wait.
+                         * @enum {string}
+                         */
+                        state: "active" | "paused" | "disabled";
+                        stateReason: string | null;
+                        subscriptionCount: number;
+                        timeoutMs: number | null;
+                        /** Format: date-time */
+                        updatedAt: string;
+                        /** @description As it is dialled: normalised. */
+                        url: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postEndpointsEndpointIdEnable: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpointId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    reason?: string;
+                } | null;
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        /** @description What is in force: the settings above, with the defaults of this installation for null. */
+                        effective: {
+                            maxConcurrency: number;
+                            rateBurst: number | null;
+                            ratePerSecond: number | null;
+                            retry: {
+                                baseMs: number;
+                                capMs: number;
+                                factor: number;
+                                maxAttempts: number;
+                            };
+                            timeoutMs: number;
+                        };
+                        endpointId: string;
+                        /** @description The values are hidden from credentials without the scope endpoints:write. */
+                        headers: {
+                            [key: string]: string;
+                        };
+                        maxConcurrency: number | null;
+                        name: string;
+                        rateBurst: number | null;
+                        ratePerSecond: number | null;
+                        retry: {
+                            baseMs: number | null;
+                            capMs: number | null;
+                            factor: number | null;
+                            maxAttempts: number | null;
+                        };
+                        /**
+                         * @description Deliveries of an endpoint that is not active wait.
+                         * @enum {string}
+                         */
+                        state: "active" | "paused" | "disabled";
+                        stateReason: string | null;
+                        subscriptionCount: number;
+                        timeoutMs: number | null;
+                        /** Format: date-time */
+                        updatedAt: string;
+                        /** @description As it is dialled: normalised. */
+                        url: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postEndpointsEndpointIdPause: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpointId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    reason?: string;
+                } | null;
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        /** @description What is in force: the settings above, with the defaults of this installation for null. */
+                        effective: {
+                            maxConcurrency: number;
+                            rateBurst: number | null;
+                            ratePerSecond: number | null;
+                            retry: {
+                                baseMs: number;
+                                capMs: number;
+                                factor: number;
+                                maxAttempts: number;
+                            };
+                            timeoutMs: number;
+                        };
+                        endpointId: string;
+                        /** @description The values are hidden from credentials without the scope endpoints:write. */
+                        headers: {
+                            [key: string]: string;
+                        };
+                        maxConcurrency: number | null;
+                        name: string;
+                        rateBurst: number | null;
+                        ratePerSecond: number | null;
+                        retry: {
+                            baseMs: number | null;
+                            capMs: number | null;
+                            factor: number | null;
+                            maxAttempts: number | null;
+                        };
+                        /**
+                         * @description Deliveries of an endpoint that is not active wait.
+                         * @enum {string}
+                         */
+                        state: "active" | "paused" | "disabled";
+                        stateReason: string | null;
+                        subscriptionCount: number;
+                        timeoutMs: number | null;
+                        /** Format: date-time */
+                        updatedAt: string;
+                        /** @description As it is dialled: normalised. */
+                        url: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postEndpointsEndpointIdReplay: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpointId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: date-time */
+                    since: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        finishedAt: string | null;
+                        jobId: string;
+                        replayed: number;
+                        requestedBy: string;
+                        /** @enum {unknown} */
+                        state: "running" | "completed" | "cancelled";
+                        /** @description What it covered when it was made. */
+                        total: number;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postEndpointsEndpointIdResume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpointId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    reason?: string;
+                } | null;
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        /** @description What is in force: the settings above, with the defaults of this installation for null. */
+                        effective: {
+                            maxConcurrency: number;
+                            rateBurst: number | null;
+                            ratePerSecond: number | null;
+                            retry: {
+                                baseMs: number;
+                                capMs: number;
+                                factor: number;
+                                maxAttempts: number;
+                            };
+                            timeoutMs: number;
+                        };
+                        endpointId: string;
+                        /** @description The values are hidden from credentials without the scope endpoints:write. */
+                        headers: {
+                            [key: string]: string;
+                        };
+                        maxConcurrency: number | null;
+                        name: string;
+                        rateBurst: number | null;
+                        ratePerSecond: number | null;
+                        retry: {
+                            baseMs: number | null;
+                            capMs: number | null;
+                            factor: number | null;
+                            maxAttempts: number | null;
+                        };
+                        /**
+                         * @description Deliveries of an endpoint that is not active wait.
+                         * @enum {string}
+                         */
+                        state: "active" | "paused" | "disabled";
+                        stateReason: string | null;
+                        subscriptionCount: number;
+                        timeoutMs: number | null;
+                        /** Format: date-time */
+                        updatedAt: string;
+                        /** @description As it is dialled: normalised. */
+                        url: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postEndpointsEndpointIdRotateSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpointId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description How long old secrets sign beside the new one; default delivery.secretOverlapS. */
+                    overlapSeconds?: number;
+                    /** @description `whsec_` and the base64 of 24 to 64 bytes. Left out, one is made. */
+                    secret?: string;
+                } | null;
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The new one. Shown now and never again. */
+                        secret: string;
+                        /** @description Newest first, without the secrets themselves. */
+                        secrets: {
+                            /** Format: date-time */
+                            createdAt: string;
+                            /** @description Until then it signs beside the newest one, which has no end. */
+                            expiresAt: string | null;
+                            secretId: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getEndpointsEndpointIdSecrets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpointId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Newest first, without the secrets themselves. */
+                        data: {
+                            /** Format: date-time */
+                            createdAt: string;
+                            /** @description Until then it signs beside the newest one, which has no end. */
+                            expiresAt: string | null;
+                            secretId: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getEndpointsEndpointIdSubscriptions: {
+        parameters: {
+            query?: {
+                /** @description Rows on a page. */
+                limit?: number;
+                /** @description `nextCursor` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                endpointId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            /** Format: date-time */
+                            createdAt: string;
+                            endpointId: string;
+                            filter: string | null;
+                            pattern: string;
+                            subscriptionId: string;
+                        }[];
+                        /** @description Where the next page begins; null on the last one. */
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postEndpointsEndpointIdSubscriptions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpointId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description A CEL expression over `event` and `payload`; null lets every event of the type through. */
+                    filter?: string | null;
+                    /**
+                     * @description An event type, a prefix ending in `.*`, or `*`.
+                     * @example order.*
+                     */
+                    pattern: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        endpointId: string;
+                        filter: string | null;
+                        pattern: string;
+                        subscriptionId: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    deleteEndpointsEndpointIdSubscriptionsSubscriptionId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpointId: string;
+                subscriptionId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    patchEndpointsEndpointIdSubscriptionsSubscriptionId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpointId: string;
+                subscriptionId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description A CEL expression over `event` and `payload`; null lets every event of the type through. */
+                    filter?: string | null;
+                    /**
+                     * @description An event type, a prefix ending in `.*`, or `*`.
+                     * @example order.*
+                     */
+                    pattern?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        endpointId: string;
+                        filter: string | null;
+                        pattern: string;
+                        subscriptionId: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postEndpointsEndpointIdTestEvent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpointId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Default: a short greeting. */
+                    payload?: unknown;
+                    /** @description Default: relayops.test */
+                    type?: string;
+                } | null;
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        acceptedAt: string;
+                        /** @description Deliveries that it caused; 0 when nobody subscribes to its type. Null for a repeat whose original has left by retention. */
+                        deliveries: number | null;
+                        /** Format: uuid */
+                        eventId: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getEvents: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+                /** @description Exact event type. */
+                type?: string;
+                /** @description Accepted at or after. */
+                from?: string;
+                /** @description Accepted before. */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            /** Format: date-time */
+                            acceptedAt: string;
+                            attributes: {
+                                [key: string]: string;
+                            } | null;
+                            contentType: string;
+                            deliveryCount: number;
+                            eventId: string;
+                            /** @description native, cloudevents-structured, cloudevents-binary or test */
+                            format: string;
+                            idempotencyKey: string | null;
+                            occurredAt: string | null;
+                            payloadBytes: number;
+                            traceparent: string | null;
+                            type: string;
+                        }[];
+                        /** @description Where the next page begins; null on the last one. */
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postEvents: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeat with the same key gets the original answer. */
+                "idempotency-key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description A repeat with the same key gets the original answer and causes nothing. The Idempotency-Key header does the same. */
+                    idempotencyKey?: string;
+                    /**
+                     * Format: date-time
+                     * @description When it happened, if that is not now.
+                     */
+                    occurredAt?: string;
+                    /** @description Any JSON value. Its bytes are kept and delivered exactly as sent. */
+                    payload: unknown;
+                    /**
+                     * @description Dot-separated name, e.g. `order.paid`.
+                     * @example order.paid
+                     */
+                    type: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        acceptedAt: string;
+                        /** @description Deliveries that it caused; 0 when nobody subscribes to its type. Null for a repeat whose original has left by retention. */
+                        deliveries: number | null;
+                        /** Format: uuid */
+                        eventId: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postEventsBatch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    events: {
+                        /** @description A repeat with the same key gets the original answer and causes nothing. The Idempotency-Key header does the same. */
+                        idempotencyKey?: string;
+                        /**
+                         * Format: date-time
+                         * @description When it happened, if that is not now.
+                         */
+                        occurredAt?: string;
+                        /** @description Any JSON value. Its bytes are kept and delivered exactly as sent. */
+                        payload: unknown;
+                        /**
+                         * @description Dot-separated name, e.g. `order.paid`.
+                         * @example order.paid
+                         */
+                        type: string;
+                    }[];
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        accepted: number;
+                        rejected: number;
+                        /** @description One for each event, in the order sent. */
+                        results: ({
+                            /** Format: date-time */
+                            acceptedAt: string;
+                            /** @description Deliveries that it caused; 0 when nobody subscribes to its type. Null for a repeat whose original has left by retention. */
+                            deliveries: number | null;
+                            /** Format: uuid */
+                            eventId: string;
+                            replayed: boolean;
+                            /** @enum {string} */
+                            status: "accepted";
+                        } | {
+                            /** @description A problem document. */
+                            error: {
+                                [key: string]: unknown;
+                            };
+                            /** @enum {string} */
+                            status: "rejected";
+                        })[];
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getEventsEventId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                eventId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        acceptedAt: string;
+                        attributes: {
+                            [key: string]: string;
+                        } | null;
+                        contentType: string;
+                        deliveryCount: number;
+                        eventId: string;
+                        /** @description native, cloudevents-structured, cloudevents-binary or test */
+                        format: string;
+                        idempotencyKey: string | null;
+                        occurredAt: string | null;
+                        payloadBytes: number;
+                        traceparent: string | null;
+                        type: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getEventsEventIdPayload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                eventId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description `user:<ID>` or `key:<ID>`. */
+                        actor: string;
+                        scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
+                        tenantId: string;
+                        user: {
+                            email: string;
+                            /** @enum {string} */
+                            role: "owner" | "admin" | "developer" | "viewer";
+                            userId: string;
+                        } | null;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getReplays: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            /** Format: date-time */
+                            createdAt: string;
+                            finishedAt: string | null;
+                            jobId: string;
+                            replayed: number;
+                            requestedBy: string;
+                            /** @enum {unknown} */
+                            state: "running" | "completed" | "cancelled";
+                            /** @description What it covered when it was made. */
+                            total: number;
+                        }[];
+                        /** @description Where the next page begins; null on the last one. */
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postReplays: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Only count what it would cover. */
+                    dryRun?: boolean;
+                    endpointId?: string;
+                    eventType?: string;
+                    /**
+                     * Format: date-time
+                     * @description Event accepted at or after.
+                     */
+                    from?: string;
+                    /** @description Exact reason, e.g. `attempts_exhausted`. */
+                    reason?: string;
+                    /** @description Default: failed and dead. */
+                    states?: ("failed" | "dead" | "cancelled")[];
+                    /**
+                     * Format: date-time
+                     * @description Event accepted before.
+                     */
+                    to?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        count: number;
+                        /** @enum {boolean} */
+                        dryRun: true;
+                        exact: boolean;
+                    };
+                };
+            };
+            /** @description Default Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        finishedAt: string | null;
+                        jobId: string;
+                        replayed: number;
+                        requestedBy: string;
+                        /** @enum {unknown} */
+                        state: "running" | "completed" | "cancelled";
+                        /** @description What it covered when it was made. */
+                        total: number;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getReplaysJobId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                jobId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        finishedAt: string | null;
+                        jobId: string;
+                        replayed: number;
+                        requestedBy: string;
+                        /** @enum {unknown} */
+                        state: "running" | "completed" | "cancelled";
+                        /** @description What it covered when it was made. */
+                        total: number;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postReplaysJobIdCancel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                jobId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        finishedAt: string | null;
+                        jobId: string;
+                        replayed: number;
+                        requestedBy: string;
+                        /** @enum {unknown} */
+                        state: "running" | "completed" | "cancelled";
+                        /** @description What it covered when it was made. */
+                        total: number;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postSignup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    bootstrapToken: string;
+                    /** Format: email */
+                    email: string;
+                    /** @description 12 to 256 characters of any kind. */
+                    password: string;
+                    tenantName: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        session: {
+                            accessToken: string;
+                            /** @description Life of the access token. */
+                            expiresInSeconds: number;
+                            /** @description Works once, and gives the next. */
+                            refreshToken: string;
+                            /** @enum {string} */
+                            tokenType: "Bearer";
+                        };
+                        tenant: {
+                            /** Format: date-time */
+                            createdAt: string;
+                            name: string;
+                            tenantId: string;
+                        };
+                        user: {
+                            /** Format: date-time */
+                            createdAt: string;
+                            disabledAt: string | null;
+                            email: string;
+                            /** @enum {string} */
+                            role: "owner" | "admin" | "developer" | "viewer";
+                            userId: string;
+                        };
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getStats: {
+        parameters: {
+            query?: {
+                /** @description Window, back from now. */
+                minutes?: number;
+                endpointId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Of events in the window, by state. */
+                        deliveries: {
+                            [key: string]: number;
+                        };
+                        deliveriesExact: boolean;
+                        /** @description Not exact: at least that many; counting stopped at a bound. */
+                        events: {
+                            count: number;
+                            exact: boolean;
+                        };
+                        oldestDueAt: string | null;
+                        /** @description Not exact: at least that many; counting stopped at a bound. */
+                        open: {
+                            count: number;
+                            exact: boolean;
+                        };
+                        window: {
+                            /** Format: date-time */
+                            from: string;
+                            /** Format: date-time */
+                            to: string;
+                        };
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getTenant: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        name: string;
+                        tenantId: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    patchTenant: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    name: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        name: string;
+                        tenantId: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getUsers: {
+        parameters: {
+            query?: {
+                /** @description Rows on a page. */
+                limit?: number;
+                /** @description `nextCursor` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            /** Format: date-time */
+                            createdAt: string;
+                            disabledAt: string | null;
+                            email: string;
+                            /** @enum {string} */
+                            role: "owner" | "admin" | "developer" | "viewer";
+                            userId: string;
+                        }[];
+                        /** @description Where the next page begins; null on the last one. */
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postUsers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: email */
+                    email: string;
+                    /** @description 12 to 256 characters of any kind. */
+                    password: string;
+                    /** @enum {string} */
+                    role: "owner" | "admin" | "developer" | "viewer";
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        disabledAt: string | null;
+                        email: string;
+                        /** @enum {string} */
+                        role: "owner" | "admin" | "developer" | "viewer";
+                        userId: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getUsersUserId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        disabledAt: string | null;
+                        email: string;
+                        /** @enum {string} */
+                        role: "owner" | "admin" | "developer" | "viewer";
+                        userId: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    patchUsersUserId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    disabled?: boolean;
+                    /** @enum {string} */
+                    role?: "owner" | "admin" | "developer" | "viewer";
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        disabledAt: string | null;
+                        email: string;
+                        /** @enum {string} */
+                        role: "owner" | "admin" | "developer" | "viewer";
+                        userId: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+}

@@ -1,4 +1,4 @@
-import { createApiKey, createTenant, SCOPES } from '../tenants/index.ts';
+import { createTenantWithKey } from './accounts.ts';
 import type { EmbeddedHome } from './embedded-home.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -21,13 +21,7 @@ export async function openDemoTenant(
   const secrets = await home?.secrets();
   const kept = secrets?.demo;
   if (kept && (await pointEndpoint(apiUrl, kept, receiverUrl))) return kept;
-  const { database } = runtime;
-  const tenantId = await createTenant(database.requests, { name: 'Demo' });
-  const { key } = await createApiKey(database.requests, tenantId, {
-    name: 'demo',
-    scopes: [...SCOPES],
-    actor: 'start',
-  });
+  const key = await createTenantWithKey(runtime, 'Demo', 'start');
   const made = await call<{ endpoint: { endpointId: string }; secret: string }>(
     apiUrl,
     key,

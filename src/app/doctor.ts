@@ -1,7 +1,8 @@
 import { loadConfig, ConfigError, type Config } from '../config/index.ts';
-import { Database } from '../platform/db/database.ts';
+import type { Database } from '../platform/db/database.ts';
 import { readMigrations } from '../platform/db/migrate.ts';
 import { parseAllowList } from '../platform/http/address-guard.ts';
+import { openSmallDatabase } from './accounts.ts';
 import { openInstallation } from './installation.ts';
 import { projectFile } from './paths.ts';
 
@@ -40,16 +41,7 @@ export async function runChecks(
     ];
   }
   const { config } = installation;
-  const database = new Database({
-    url: config['database.url'],
-    poolSize: 1,
-    acceptancePoolSize: 2,
-    deliveryPoolSize: 3,
-    connectTimeoutMs: config['database.connectTimeoutMs'],
-    statementTimeoutMs: config['database.statementTimeoutMs'],
-    applicationName: 'relayops:doctor',
-    onIdleError: () => undefined,
-  });
+  const database = openSmallDatabase(config, 'doctor');
   try {
     const findings = [configuration];
     for (const [check, look] of Object.entries(databaseChecks))

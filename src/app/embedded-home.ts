@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { keptDataDir } from '../platform/db/embedded.ts';
-import { projectRoot } from './paths.ts';
+import { homeRoot } from './paths.ts';
 
 /** What the embedded default keeps beside its data, readable by its owner only: what a real installation gets from its environment. */
 export interface EmbeddedSecrets {
@@ -18,7 +18,7 @@ export class EmbeddedHome {
   readonly #file: string;
 
   constructor(dataDir: string) {
-    this.dataDir = dataDir || keptDataDir(projectRoot);
+    this.dataDir = dataDir || keptDataDir(homeRoot);
     this.#file = path.join(path.dirname(this.dataDir), 'secrets.json');
   }
 

@@ -1,4 +1,5 @@
 import { type Config, ConfigError, environmentName, loadConfig } from '../config/index.ts';
+import { AllowListError, parseAllowList } from '../platform/http/address-guard.ts';
 import { EmbeddedPostgres } from '../platform/db/embedded.ts';
 import { EmbeddedHome } from './embedded-home.ts';
 
@@ -23,6 +24,7 @@ export async function openInstallation(
   overrides: Partial<Config> = {},
 ): Promise<Installation> {
   const given = loadConfig(environment, overrides);
+  checkAllowList(given);
   if (given['database.url'] !== '') {
     requireSecrets(given);
     return { config: given, home: null, close: async () => undefined };
@@ -37,6 +39,23 @@ export async function openInstallation(
     'secrets.key': given['secrets.key'] || secrets.secretsKey,
   });
   return { config, home, close: () => server.stopServer() };
+}
+
+/** The list's syntax belongs to the address guard; its problems are reported like all others. */
+function checkAllowList(config: Config): void {
+  const key = 'delivery.allowAddresses';
+  try {
+    parseAllowList(config[key]);
+  } catch (error) {
+    if (!(error instanceof AllowListError)) throw error;
+    throw new ConfigError(
+      error.problems.map(({ entry, reason, fix }) => ({
+        key,
+        environment: environmentName(key),
+        reason: `"${entry}" ${reason}: ${fix}`,
+      })),
+    );
+  }
 }
 
 function requireSecrets(config: Config): void {

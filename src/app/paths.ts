@@ -15,6 +15,9 @@ function findRoot(): string {
 
 export const projectRoot = findRoot();
 
+/** Where data of this installation belongs: the checkout, or the current folder when RelayOps is an installed package. */
+export const homeRoot = projectRoot.split(path.sep).includes('node_modules') ? process.cwd() : projectRoot;
+
 export function projectFile(...parts: string[]): string {
   return path.join(projectRoot, ...parts);
 }

@@ -73,10 +73,12 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     clock,
     instance,
     onError: report,
-    onClaim: (durationMs, rows) => {
+    onClaim: ({ durationMs, rows, lostAttempts }) => {
       metrics.claimSeconds.observe(durationMs / 1000);
       metrics.claimRows.observe(rows);
+      if (lostAttempts > 0) metrics.attempts.inc({ outcome: 'unknown' }, lostAttempts);
     },
+    onSweep: (oldestDueAgeMs) => metrics.backlogOldestSeconds.set(oldestDueAgeMs / 1000),
   });
   const acceptor = new Acceptor({
     database,
@@ -97,7 +99,12 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     high: config['ingest.backlogHigh'],
     low: config['ingest.backlogLow'],
     everyMs: config['ingest.backlogSampleMs'],
-    onSample: (open) => metrics.backlog.set({ state: 'open' }, open),
+    onSample: ({ open, leased, failed, dead }) => {
+      metrics.backlog.set({ state: 'pending' }, open - leased);
+      metrics.backlog.set({ state: 'in_progress' }, leased);
+      metrics.dead.set({ state: 'failed' }, failed);
+      metrics.dead.set({ state: 'dead' }, dead);
+    },
     onError: (error) => report(error, 'backlog'),
   });
   const sender = new HttpSender({

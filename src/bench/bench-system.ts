@@ -45,7 +45,14 @@ export interface ReceiverTotals {
 
 export async function openBenchSystem(overrides: Partial<Config> = {}): Promise<BenchSystem> {
   const dataDir = temporaryDataDir('bench');
-  const postgres = await EmbeddedPostgres.start({ dataDir, settings: { shared_buffers: '1GB', shared_preload_libraries: 'pg_stat_statements', 'pg_stat_statements.track_planning': 'on' } });
+  const postgres = await EmbeddedPostgres.start({
+    dataDir,
+    settings: {
+      shared_buffers: '1GB',
+      shared_preload_libraries: 'pg_stat_statements',
+      'pg_stat_statements.track_planning': 'on',
+    },
+  });
   await migrate(postgres.url, projectFile('migrations'));
   const receiver = await startChild('../simulator/main', ['--keep', '0', '--no-verify']);
   const receiverUrl = receiver.ready['url'] as string;

@@ -13,6 +13,9 @@ import { sendCommand } from './commands/send.ts';
 import { tailCommand } from './commands/tail.ts';
 import { reportFailure } from './failure.ts';
 
+// Name look-ups run on libuv's thread pool, four threads by default: a few slow resolvers would hold up every new connection.
+process.env['UV_THREADPOOL_SIZE'] ??= '32';
+
 const program = new Command('relayops')
   .description('Events in, signed HTTP deliveries out, nothing lost.')
   .version(version)

@@ -485,6 +485,14 @@ export const keys = {
     text: 'API key of those commands. Empty: the demo key that `start` keeps beside the embedded data.',
   },
 
+  'client.listenPort': {
+    type: 'integer',
+    default: 8082,
+    min: 0,
+    max: 65_535,
+    text: 'Loopback port of `listen`; `start` and `dev` allow deliveries to it beside the simulator.',
+  },
+
   // Simulator --------------------------------------------------------------------------------------------------------
   'simulator.port': {
     type: 'integer',

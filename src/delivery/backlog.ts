@@ -2,26 +2,37 @@ import type { Database, Queryable } from '../platform/db/database.ts';
 import { prepared } from '../platform/db/sql.ts';
 import { sleep } from '../shared/abort.ts';
 
-/** Open work as of the last sample. */
+/** Work and leftovers as of the last sample. */
 export interface BacklogSample {
   readonly open: number;
   readonly leased: number;
-  readonly oldestDueMs: number;
+  readonly failed: number;
+  readonly dead: number;
 }
 
-/** Counting further would cost more than it tells: above it the statistics' estimate is used. */
+/** Counting further would cost more than it tells: above it the statistics' estimate is used, or the bound is shown. */
 const EXACT_UP_TO = 20_000;
 
 const sample = prepared(`
-  SELECT (SELECT count(*) FROM (SELECT 1 FROM relayops.delivery_work LIMIT ${EXACT_UP_TO}) w)::int AS counted,
+  WITH work AS MATERIALIZED (SELECT coalesce(lease_until > now(), false) AS leased FROM relayops.delivery_work LIMIT ${EXACT_UP_TO}),
+       ended AS MATERIALIZED (SELECT state FROM relayops.deliveries WHERE unsuccessful_at IS NOT NULL LIMIT ${EXACT_UP_TO})
+  SELECT (SELECT count(*)::int FROM work) AS counted,
+         (SELECT count(*)::int FROM work WHERE leased) AS leased,
+         (SELECT count(*)::int FROM ended WHERE state = 'failed') AS failed,
+         (SELECT count(*)::int FROM ended WHERE state = 'dead') AS dead,
          coalesce((SELECT n_live_tup FROM pg_stat_user_tables
                    WHERE schemaname = 'relayops' AND relname = 'delivery_work'), 0)::float8 AS estimated`);
 
-/** Exact up to a bound, then the statistics' estimate, which lags by a second or so. Scans at most that many rows. */
-export async function sampleOpenWork(db: Queryable): Promise<number> {
-  const row = (await db.query<{ counted: number; estimated: number }>(sample([]))).rows[0];
-  if (row === undefined) return 0;
-  return row.counted < EXACT_UP_TO ? row.counted : Math.max(row.counted, row.estimated);
+/** Exact up to a bound, then the statistics' estimate, which lags by a second or so. Index: deliveries_unsuccessful. */
+export async function sampleBacklog(db: Queryable): Promise<BacklogSample> {
+  const { rows } = await db.query<BacklogSample & { counted: number; estimated: number }>(sample([]));
+  const { counted, estimated, leased, failed, dead } = rows[0]!;
+  return {
+    open: counted < EXACT_UP_TO ? counted : Math.max(counted, Math.round(estimated)),
+    leased,
+    failed,
+    dead,
+  };
 }
 
 export interface BacklogOptions {
@@ -29,7 +40,7 @@ export interface BacklogOptions {
   readonly high: number;
   readonly low: number;
   readonly everyMs: number;
-  readonly onSample: (open: number) => void;
+  readonly onSample: (sample: BacklogSample) => void;
   readonly onError: (error: unknown) => void;
 }
 
@@ -60,10 +71,11 @@ export class BacklogGate {
 
   /** Samples now; the loop does it by itself. */
   async look(): Promise<void> {
-    this.#open = await sampleOpenWork(this.#options.database.requests);
+    const sampled = await sampleBacklog(this.#options.database.requests);
+    this.#open = sampled.open;
     if (this.#open >= this.#options.high) this.#full = true;
     else if (this.#open < this.#options.low) this.#full = false;
-    this.#options.onSample(this.#open);
+    this.#options.onSample(sampled);
   }
 
   async #loop(signal: AbortSignal): Promise<void> {

@@ -18,6 +18,8 @@ export interface ClaimedRow {
   readonly lease_token: string;
   readonly attempt_no: number;
   readonly prior_attempts: number;
+  /** The worker of the attempt before this one vanished; it was recorded as unknown. */
+  readonly after_lost: boolean;
   readonly due_ms: number;
   readonly type: string | null;
   readonly content_type: string;
@@ -60,7 +62,7 @@ const claimByEndpoint = prepared(`
     SELECT event_id, delivery_id, attempt_no - 1, tenant_id, endpoint_id, 'unknown', 'worker_vanished', lost_worker
     FROM claimed WHERE lost_token IS NOT NULL
   )
-  SELECT c.delivery_id, c.event_id, c.tenant_id, c.endpoint_id, c.lease_token::text AS lease_token, c.attempt_no, c.prior_attempts,
+  SELECT c.delivery_id, c.event_id, c.tenant_id, c.endpoint_id, c.lease_token::text AS lease_token, c.attempt_no, c.prior_attempts, c.lost_token IS NOT NULL AS after_lost,
          extract(epoch FROM c.due_at)::float8 * 1000 AS due_ms, e.type, e.content_type,
          CASE WHEN octet_length(e.payload) <= $6 THEN e.payload END AS payload, octet_length(e.payload) AS payload_bytes,
          e.attributes, e.traceparent, extract(epoch FROM e.accepted_at)::float8 * 1000 AS accepted_ms

@@ -2,7 +2,7 @@ import { endpointExists } from '../endpoints/index.ts';
 import type { Database } from '../platform/db/database.ts';
 import { routeNotFound } from '../platform/http/problem.ts';
 import type { HttpServer } from '../platform/http/server.ts';
-import { type EndpointId, isId } from '../shared/ids.ts';
+import { isId } from '../shared/ids.ts';
 import { principalOf } from '../tenants/index.ts';
 import {
   AttemptList,
@@ -168,10 +168,7 @@ function replayRoutes(app: HttpServer, { database, deliveries, replays }: Delive
     async (request, reply) => {
       const principal = principalOf(request);
       const { endpointId } = request.params;
-      if (
-        !isId(endpointId) ||
-        !(await endpointExists(database.requests, principal.tenantId, endpointId as EndpointId))
-      )
+      if (!isId(endpointId) || !(await endpointExists(database.requests, principal.tenantId, endpointId)))
         throw routeNotFound();
       return reply.code(202).send(await replays.start(principal, { endpointId, from: request.body.since }));
     },

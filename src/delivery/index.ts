@@ -1,4 +1,4 @@
-export { BacklogGate, sampleOpenWork } from './backlog.ts';
+export { BacklogGate } from './backlog.ts';
 export {
   claimWork,
   findNextDue,

@@ -1,10 +1,9 @@
 export { EndpointDirectory } from './directory.ts';
-export { bumpRoutingVersion, disableEndpoint } from './directory.sql.ts';
+export { disableEndpoint } from './directory.sql.ts';
 export { endpointExists, findDeletedEndpointIds } from './endpoint.sql.ts';
 export type { EndpointsDeps } from './endpoints-deps.ts';
 export { EndpointsService, endpointRoutes } from './endpoints.service.ts';
-export { isOwnHeaderAllowed } from './header-rules.ts';
 export { isEventType, MAX_EVENT_TYPE_LENGTH } from './patterns.ts';
-export { RoutingTable, type Route, type SubscriptionRow } from './routing.ts';
+export { type Route, type SubscriptionRow } from './routing.ts';
 export { SecretBox } from './secret-box.ts';
 export type { DeliveryTarget, EndpointState, SigningSecret } from './target.ts';

@@ -1,7 +1,7 @@
 import type { Config } from '../config/index.ts';
 import type { EndpointDirectory, Route } from '../endpoints/index.ts';
 import { type Database, isTransient, sqlState } from '../platform/db/database.ts';
-import { parseForExpressions } from '../platform/expressions/index.ts';
+import { MAX_FILTERED_BYTES, parseForExpressions } from '../platform/expressions/index.ts';
 import { sleep } from '../shared/abort.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { RelayError } from '../shared/errors.ts';
@@ -274,6 +274,7 @@ function routesOf(
 
 /** Null for what is not JSON, or nested deeper than the stack: a filter that looks into it then fails visibly. */
 function parsedPayload(event: IncomingEvent): unknown {
+  if (event.payload.length > MAX_FILTERED_BYTES) return null;
   try {
     return parseForExpressions(event.payload.toString('utf8'));
   } catch (error) {

@@ -29,6 +29,17 @@ export const EventBatch = Type.Object(
   { additionalProperties: false },
 );
 
+export const TestEventBody = Type.Union([
+  Type.Object(
+    {
+      type: Type.Optional(Type.String({ description: 'Default: relayops.test' })),
+      payload: Type.Optional(Type.Unknown({ description: 'Default: a short greeting.' })),
+    },
+    { additionalProperties: false },
+  ),
+  Type.Null(),
+]);
+
 export const AcceptedEvent = Type.Object({
   eventId: Type.String({ format: 'uuid' }),
   acceptedAt: Moment,

@@ -23,6 +23,7 @@ import {
   EventPage,
   EventParams,
   NativeEvent,
+  TestEventBody,
 } from './event.schemas.ts';
 import type { EventsService } from './events.service.ts';
 import type { IncomingEvent } from './incoming.ts';
@@ -30,6 +31,7 @@ import { arrayElements, objectMembers } from './json-slices.ts';
 import { idempotencyKeyProblem, nativeEvent, parseJson, type RequestContext } from './native.ts';
 
 const tags = ['Events'];
+const EndpointParams = Type.Object({ endpointId: Type.String() });
 const IdempotencyHeaders = Type.Object({
   'idempotency-key': Type.Optional(
     Type.String({ description: 'A repeat with the same key gets the original answer.' }),
@@ -51,6 +53,26 @@ export function eventRoutes(app: HttpServer, events: EventsService): void {
       },
     },
     async (request) => events.list(principalOf(request).tenantId, request.query),
+  );
+
+  app.post(
+    '/v1/endpoints/:endpointId/test-event',
+    {
+      config: { auth: 'endpoints:write' },
+      schema: {
+        tags: ['Endpoints'],
+        summary: 'Send a test event to this endpoint alone',
+        description: 'It goes the whole way, whatever the endpoint subscribes to.',
+        params: EndpointParams,
+        body: TestEventBody,
+        response: { 202: AcceptedEvent },
+      },
+    },
+    async (request, reply) => {
+      const { tenantId } = principalOf(request);
+      const accepted = await events.sendTest(tenantId, request.params.endpointId, request.body ?? {});
+      return reply.code(202).send(toAnswer(accepted));
+    },
   );
 
   app.get(

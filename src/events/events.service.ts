@@ -1,15 +1,17 @@
 import type { Config } from '../config/index.ts';
 import type { Coordination } from '../coordination/port.ts';
+import { endpointExists } from '../endpoints/index.ts';
 import type { Database } from '../platform/db/database.ts';
 import { idAfter, type Page, toPage } from '../platform/http/page.ts';
 import { routeNotFound } from '../platform/http/problem.ts';
 import { RelayError } from '../shared/errors.ts';
-import { firstIdAt, type EventId, isId, type TenantId } from '../shared/ids.ts';
+import { type EndpointId, firstIdAt, type EventId, isId, type TenantId } from '../shared/ids.ts';
 import type { Accepted, Acceptor, AcceptResult } from './acceptor.ts';
-import { backlogFull, batchTooLarge, rateLimited } from './events.errors.ts';
+import { backlogFull, batchTooLarge, eventInvalid, rateLimited } from './events.errors.ts';
 import type { Event, EventListQuery } from './event.schemas.ts';
 import { type EventRow, findEvent, findPayload, listEvents } from './event.sql.ts';
 import type { IncomingEvent } from './incoming.ts';
+import { checkSize, typeProblem } from './native.ts';
 
 /** A tenant's own ingest limits; null takes the configured default. */
 export interface IngestLimits {
@@ -79,6 +81,40 @@ export class EventsService {
     const result = await this.#deps.acceptor.accept(event);
     if (!result.ok) throw result.error;
     return result.accepted;
+  }
+
+  /**
+   * A test event to one endpoint, the whole way through acceptance and delivery.
+   * @throws NOT_FOUND, EVENT_INVALID
+   */
+  async sendTest(
+    tenantId: TenantId,
+    endpointId: string,
+    body: { readonly type?: string; readonly payload?: unknown },
+  ): Promise<Accepted> {
+    const { database, config } = this.#deps;
+    if (!isId(endpointId) || !(await endpointExists(database.requests, tenantId, endpointId)))
+      throw routeNotFound();
+    const type = body.type ?? 'relayops.test';
+    const problem = typeProblem(type);
+    if (problem) throw eventInvalid({ fields: [problem] });
+    const payload = Buffer.from(
+      JSON.stringify(body.payload ?? { message: 'This is a test event from RelayOps.' }),
+    );
+    checkSize(payload.length, config['ingest.maxPayloadBytes']);
+    await this.admit(tenantId, 1);
+    return this.accept({
+      tenantId,
+      type,
+      contentType: 'application/json',
+      payload,
+      idempotencyKey: null,
+      format: 'test',
+      attributes: null,
+      traceparent: null,
+      occurredAt: null,
+      onlyTo: endpointId as EndpointId,
+    });
   }
 
   /** Each event on its own: one refusal leaves its neighbours alone. The order is kept. */

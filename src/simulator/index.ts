@@ -1,6 +1,5 @@
 export { startSimulator } from './simulator.ts';
 export type { SimulatedReceiver, Simulator, SimulatorOptions } from './simulator.ts';
-export { SettingsError, SETTINGS } from './behaviour.ts';
 export type { Behaviour, BehaviourInput } from './behaviour.ts';
 export type { ReceiverSettings } from './control.ts';
 export type { LedgerRow } from './delivery-ledger.ts';

@@ -10,7 +10,7 @@ export function tenantAccountRoutes(app: HttpServer, tenants: TenantService): vo
     '/v1/tenant',
     {
       config: { auth: 'authenticated' },
-      schema: { tags: ['tenant'], summary: 'The tenant of the credential', response: { 200: Tenant } },
+      schema: { tags: ['Tenant'], summary: 'The tenant of the credential', response: { 200: Tenant } },
     },
     async (request) => tenants.get(principalOf(request)),
   );
@@ -21,7 +21,7 @@ export function tenantAccountRoutes(app: HttpServer, tenants: TenantService): vo
       // Whoever may say who belongs to the tenant may say what it is called.
       config: { auth: 'users:write' },
       schema: {
-        tags: ['tenant'],
+        tags: ['Tenant'],
         summary: 'Rename the tenant',
         body: TenantChange,
         response: { 200: Tenant },
@@ -34,14 +34,14 @@ export function tenantAccountRoutes(app: HttpServer, tenants: TenantService): vo
     '/v1/me',
     {
       config: { auth: 'authenticated' },
-      schema: { tags: ['tenant'], summary: 'Who the credential belongs to', response: { 200: Me } },
+      schema: { tags: ['Tenant'], summary: 'Who the credential belongs to', response: { 200: Me } },
     },
     async (request) => tenants.me(principalOf(request)),
   );
 }
 
 export function userRoutes(app: HttpServer, users: UserService): void {
-  const tags = ['users'];
+  const tags = ['Users'];
 
   app.post(
     '/v1/users',

@@ -1,4 +1,4 @@
-import ipaddr from 'ipaddr.js';
+import { clientOrigin } from '../platform/http/client-address.ts';
 import type { Clock } from '../shared/clock.ts';
 import { loginThrottled } from './tenants.errors.ts';
 
@@ -52,10 +52,6 @@ export class LoginThrottle {
   }
 }
 
-/** One subscriber usually has a whole IPv6 /64, so all of it is one address here. */
 function keyOf(email: string, address: string): string {
-  if (!ipaddr.isValid(address)) return `${email} ${address}`;
-  const parsed = ipaddr.process(address);
-  const origin = parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(':') : parsed.toString();
-  return `${email} ${origin}`;
+  return `${email} ${clientOrigin(address)}`;
 }

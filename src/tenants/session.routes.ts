@@ -4,7 +4,7 @@ import type { HttpServer } from '../platform/http/server.ts';
 import { LoginBody, RefreshBody, Session, SignUpBody, SignedUp } from './session.schemas.ts';
 import type { SessionService } from './session.service.ts';
 
-const common = { tags: ['sessions'], security: [] };
+const common = { tags: ['Sessions'], security: [] };
 
 export function sessionRoutes(app: HttpServer, sessions: SessionService): void {
   app.post(

@@ -26,7 +26,7 @@ export class RelayChild {
       env: { PATH: process.env['PATH'], ...environmentOf(config) },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    this.#ended = once(this.#process, 'exit').then(([code, signal]) => ({ code, signal }) as Ending);
+    this.#ended = once(this.#process, 'exit').then(([code, signal]) => ({ code, signal }));
     for (const stream of [this.#process.stdout!, this.#process.stderr!])
       stream.setEncoding('utf8').on('data', (text: string) => {
         this.#log = (this.#log + text).slice(-KEPT_LOG);

@@ -26,5 +26,6 @@ export function configCommand(): Command {
 }
 
 function format(value: unknown): string {
-  return Array.isArray(value) ? value.join(', ') : value === null ? '' : String(value);
+  if (Array.isArray(value)) return value.join(', ');
+  return value === null ? '' : JSON.stringify(value).replace(/^"|"$/g, '');
 }

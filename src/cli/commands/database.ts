@@ -1,9 +1,8 @@
 import { Command } from 'commander';
+import { makeBootstrapToken } from '../../app/accounts.ts';
 import { openInstallation } from '../../app/installation.ts';
 import { projectFile } from '../../app/paths.ts';
-import { Database } from '../../platform/db/database.ts';
 import { migrate } from '../../platform/db/migrate.ts';
-import { createBootstrapToken } from '../../tenants/index.ts';
 import { emit } from '../output.ts';
 
 export function migrateCommand(): Command {
@@ -34,27 +33,12 @@ export function bootstrapTokenCommand(): Command {
     .option('--note <text>', 'for whom it is', '')
     .option('--json', 'print one JSON object')
     .action(async (options: { hours: string; note: string; json?: boolean }) => {
+      const hours = Number(options.hours);
       const installation = await openInstallation(process.env);
-      const { config } = installation;
-      const database = new Database({
-        url: config['database.url'],
-        poolSize: 1,
-        acceptancePoolSize: 2,
-        deliveryPoolSize: 3,
-        connectTimeoutMs: config['database.connectTimeoutMs'],
-        statementTimeoutMs: config['database.statementTimeoutMs'],
-        applicationName: 'relayops:bootstrap-token',
-        onIdleError: (error) => process.stderr.write(`${error.message}\n`),
-      });
       try {
-        await migrate(config['database.url'], projectFile('migrations'));
-        const token = await createBootstrapToken(database.requests, {
-          ttlS: Number(options.hours) * 3600,
-          note: options.note,
-        });
-        emit(options, { token, hours: Number(options.hours) }, token);
+        const token = await makeBootstrapToken(installation.config, { hours, note: options.note });
+        emit(options, { token, hours }, token);
       } finally {
-        await database.close();
         await installation.close();
       }
     });

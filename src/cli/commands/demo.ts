@@ -1,13 +1,13 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { Command } from 'commander';
+import { createTenantWithKey } from '../../app/accounts.ts';
 import { openInstallation } from '../../app/installation.ts';
 import { type RelayProcess, startProcess } from '../../app/process.ts';
 import { type DemoResult, type ReceiverResult, runDemo } from '../../demo/demo.ts';
 import { temporaryDataDir } from '../../platform/db/embedded.ts';
 import { createLogger } from '../../platform/telemetry/logger.ts';
 import { startSimulator } from '../../simulator/index.ts';
-import { createApiKey, createTenant, SCOPES } from '../../tenants/index.ts';
 import { ApiClient } from '../api-client.ts';
 import { EXIT } from '../failure.ts';
 import { emit, table } from '../output.ts';
@@ -43,7 +43,7 @@ async function demoOnFreshSystem(): Promise<{ result: DemoResult; receivers: Rec
   const progress = phases();
   try {
     relay = await startProcess(installation.config, createLogger('error', { service: 'relayops' }));
-    const api = new ApiClient(relay.url, await demoKey(relay));
+    const api = new ApiClient(relay.url, await createTenantWithKey(relay.runtime, 'Demo', 'demo'));
     return await runDemo({
       api,
       simulator,
@@ -57,16 +57,6 @@ async function demoOnFreshSystem(): Promise<{ result: DemoResult; receivers: Rec
     await installation.close();
     await rm(home, { recursive: true, force: true });
   }
-}
-
-async function demoKey({ runtime: { database } }: RelayProcess): Promise<string> {
-  const tenantId = await createTenant(database.requests, { name: 'Demo' });
-  const { key } = await createApiKey(database.requests, tenantId, {
-    name: 'demo',
-    scopes: [...SCOPES],
-    actor: 'demo',
-  });
-  return key;
 }
 
 async function countAttempts({ runtime }: RelayProcess): Promise<number> {

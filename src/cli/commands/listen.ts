@@ -1,10 +1,11 @@
 import { Command } from 'commander';
+import { environmentName, loadConfig } from '../../config/index.ts';
 import { type ShownRequest, startSimulator } from '../../simulator/index.ts';
 import { sleep } from '../../shared/abort.ts';
 import { type ClientOptions, openClient, withClientOptions } from '../client-options.ts';
 
 interface ListenOptions extends ClientOptions {
-  readonly port: string;
+  readonly port?: string;
   readonly publicUrl?: string;
 }
 
@@ -16,14 +17,16 @@ export function listenCommand(): Command {
       'Receive events here: makes an endpoint for the time being, prints each delivery and whether its signature holds',
     )
     .argument('[patterns...]', 'event types or prefixes like order.*', ['*'])
-    .option('--port <port>', 'port to listen on; 0 takes a free one', '0')
+    .option('--port <port>', `port to listen on (${environmentName('client.listenPort')})`)
     .option(
       '--public-url <url>',
       'how RelayOps reaches this port, when not by loopback (which it must allow: delivery.allowAddresses)',
     );
   return withClientOptions(command).action(async (patterns: string[], options: ListenOptions) => {
     const client = await openClient(options);
-    const receiver = (await startSimulator({ port: Number(options.port) })).receiver('listen');
+    const receiver = (
+      await startSimulator({ port: Number(options.port ?? loadConfig(process.env)['client.listenPort']) })
+    ).receiver('listen');
     const url = options.publicUrl ?? receiver.url;
     const subscriptions = patterns.map((pattern) => ({ pattern }));
     const { endpoint, secret } = await client.call<{ endpoint: { endpointId: string }; secret: string }>(
@@ -39,9 +42,9 @@ export function listenCommand(): Command {
     process.once('SIGINT', () => controller.abort());
     process.once('SIGTERM', () => controller.abort());
     try {
-      let after = 0;
+      let after: number | undefined;
       while (!controller.signal.aborted) {
-        for (const request of receiver.requests({ after })) {
+        for (const request of receiver.requests(after === undefined ? {} : { after })) {
           after = request.seq;
           process.stdout.write(options.json ? JSON.stringify(request) + '\n' : describe(request));
         }

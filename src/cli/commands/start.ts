@@ -64,6 +64,7 @@ function allowing(config: Config, simulatorUrl: string): Config {
     'delivery.allowAddresses': [
       ...config['delivery.allowAddresses'],
       `127.0.0.1/32:${new URL(simulatorUrl).port}`,
+      `127.0.0.1/32:${config['client.listenPort']}`,
     ],
   };
 }

@@ -44,6 +44,19 @@ describe('filters', () => {
     }
   });
 
+  it.each([
+    'payload.a.matches("^(a+)+$")',
+    'payload.a.exists(x, payload.b.exists(y, x == y))',
+    'payload.a.map(x, payload.b.filter(y, y == x)).size() > 0',
+    'payload.a.exists(x, x) || payload.a.exists(x, x) || payload.a.exists(x, x) || payload.a.exists(x, x) || payload.a.exists(x, x)',
+  ])('refuses %j, which could hold up acceptance', (source) => {
+    expect(() => compileFilter(source)).toThrow(ExpressionError);
+  });
+
+  it('lets macros follow each other', () => {
+    expect(matches('payload.a.filter(x, x > 1).exists(x, x == 3)', '{"a":[1,2,3]}')).toBe(true);
+  });
+
   it('bounds nesting', () => {
     expect(() => compileFilter('('.repeat(500) + 'true' + ')'.repeat(500))).toThrow(ExpressionError);
   });

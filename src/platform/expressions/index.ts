@@ -20,19 +20,26 @@ export interface Filter {
   matches(scope: FilterScope): boolean;
 }
 
+/** Larger payloads are not looked into: the time of a filter grows with them, and it runs where events are accepted. */
+export const MAX_FILTERED_BYTES = 131_072;
+
 /** Longest expression source, in characters. */
 export const MAX_EXPRESSION_LENGTH = 4_096;
 
+/** Walking a list for each element of a list is what makes an expression slow, so macros may follow each other but not nest. */
+const MAX_MACROS = 4;
+const MACROS = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
+
 /**
- * CEL always ends: there are no loops but macros over finite lists, and the limits bound their nesting and the size of the tree.
- * See docs/adr/0003-expression-language.md.
+ * CEL always ends: there are no loops but macros over finite lists. How long it takes is bounded by the limits here, by those on
+ * macros, and by the size of the payload. See docs/adr/0003-expression-language.md.
  */
 const environment = new Environment({
   unlistedVariablesAreDyn: false,
   homogeneousAggregateLiterals: false,
   limits: {
-    maxAstNodes: 1_000,
-    maxDepth: 64,
+    maxAstNodes: 250,
+    maxDepth: 32,
     maxListElements: 256,
     maxMapEntries: 256,
     maxCallArguments: 16,
@@ -46,6 +53,7 @@ export function compileFilter(source: string): Filter {
   if (source.length > MAX_EXPRESSION_LENGTH)
     throw new ExpressionError(`is longer than ${MAX_EXPRESSION_LENGTH} characters`);
   const program = attempt(() => environment.parse(source));
+  checkCost(program.ast);
   const check = program.check();
   if (!check.valid)
     throw new ExpressionError(firstLine(check.error?.message ?? 'does not check'), check.error);
@@ -58,6 +66,25 @@ export function compileFilter(source: string): Filter {
       return result;
     },
   };
+}
+
+/** @throws ExpressionError for what could hold up acceptance: nested or many macros, and regular expressions, which backtrack here */
+function checkCost(ast: unknown): void {
+  let macros = 0;
+  const visit = (node: unknown, inMacro: boolean): void => {
+    if (Array.isArray(node)) return node.forEach((item) => visit(item, inMacro));
+    if (typeof node !== 'object' || node === null) return;
+    const { op, args } = node as { op?: unknown; args?: unknown };
+    if (op !== 'rcall' || !Array.isArray(args)) return visit(args, inMacro);
+    const [name, target, given] = args as [string, unknown, unknown];
+    if (name === 'matches') throw new ExpressionError('uses matches(): use startsWith, endsWith or contains');
+    const isMacro = MACROS.has(name);
+    if (isMacro && inMacro) throw new ExpressionError(`nests ${name}() in another macro`);
+    if (isMacro && ++macros > MAX_MACROS) throw new ExpressionError(`has more than ${MAX_MACROS} macros`);
+    visit(target, inMacro);
+    visit(given, inMacro || isMacro);
+  };
+  visit(ast, false);
 }
 
 function attempt<T>(work: () => T): T {

@@ -1,4 +1,5 @@
-import { type ErrorKind, type FieldProblem, RelayError, defineError } from '../../shared/errors.ts';
+import type { RelayError } from '../../shared/errors.ts';
+import { type ErrorKind, type FieldProblem, defineError } from '../../shared/errors.ts';
 
 /** The one place that knows which HTTP status a kind of error has. */
 const STATUS_OF_KIND: Readonly<Record<ErrorKind, number>> = {

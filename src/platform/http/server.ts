@@ -5,6 +5,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import { Ajv2020 as Ajv } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import Fastify, {
+  type FastifySchema,
   LogController,
   type FastifyBaseLogger,
   type FastifyError,
@@ -75,6 +76,7 @@ export async function createHttpServer(options: HttpServerOptions) {
   });
 
   await app.register(fastifySwagger, {
+    transform: ({ schema, url, route }) => ({ schema: documented(schema, String(route.method), url), url }),
     openapi: {
       openapi: '3.1.0',
       info: {
@@ -99,6 +101,40 @@ export async function createHttpServer(options: HttpServerOptions) {
   await app.register(fastifySwaggerUi, { routePrefix: '/docs' });
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
   return app;
+}
+
+const ProblemAnswer = {
+  description: 'A problem document (RFC 9457); docs/errors.md lists the codes.',
+  content: { 'application/problem+json': { schema: { type: 'object', additionalProperties: true } } },
+};
+
+/**
+ * What the documentation adds to a route's schema: a stable operation ID, the problem answer that every route has, and that a query
+ * parameter with a default need not be sent.
+ */
+function documented(schema: FastifySchema | undefined, method: string, url: string): FastifySchema {
+  if (schema === undefined || schema.hide === true) return schema ?? {};
+  const words = url
+    .replace(/^\/v1\//, '')
+    .split(/[/:{}-]+/)
+    .filter((word) => word !== '');
+  const operationId =
+    method.toLowerCase() + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join('');
+  const query = schema.querystring as
+    { properties: Record<string, { default?: unknown }>; required?: string[] } | undefined;
+  return {
+    operationId,
+    ...schema,
+    ...(query
+      ? {
+          querystring: {
+            ...query,
+            required: (query.required ?? []).filter((name) => query.properties[name]?.default === undefined),
+          },
+        }
+      : {}),
+    response: { ...(schema.response as object | undefined), default: ProblemAnswer },
+  };
 }
 
 /**
@@ -192,7 +228,7 @@ function toRelayError(error: FastifyError, request: FastifyRequest): RelayError 
 type Validation = NonNullable<FastifyError['validation']>[number];
 
 function fieldProblem(v: Validation, context: string | undefined): FieldProblem {
-  const params = v.params as Record<string, unknown>;
+  const params = v.params;
   const named = params['additionalProperty'] ?? params['missingProperty'];
   const field = `${context ?? 'body'}${v.instancePath}${typeof named === 'string' ? `/${named}` : ''}`;
   if (v.keyword === 'additionalProperties')

@@ -58,14 +58,20 @@ export function createMetrics() {
       'delivery_endpoints_busy',
       'Endpoints with at least one request in flight in this process.',
     ),
-    backlog: gauge('backlog_deliveries', 'Sampled open deliveries.', ['state']),
+    backlog: gauge(
+      'backlog_deliveries',
+      'Sampled open deliveries, exact up to 20,000 and estimated above; in_progress holds a lease that has not run out.',
+      ['state'],
+    ),
     backlogOldestSeconds: gauge(
       'backlog_oldest_seconds',
       'Age of the oldest due delivery that was seen by the last sample.',
     ),
-    dead: gauge('dead_deliveries', 'Sampled deliveries that ended failed or dead and are still kept.', [
-      'state',
-    ]),
+    dead: gauge(
+      'dead_deliveries',
+      'Sampled deliveries that ended failed or dead and are still kept; counted up to 20,000 of both.',
+      ['state'],
+    ),
     dependencyUp: gauge('dependency_up', '1 when the dependency answered its last probe.', ['dependency']),
     errors: counter('errors_total', 'Unexpected errors of background work, by part.', ['part']),
     janitorRemoved: counter('janitor_removed_total', 'Rows or partitions removed by retention.', ['what']),

@@ -19,8 +19,10 @@ export interface PostgresTransportDeps {
   /** Name of this process in leases and notifications. */
   readonly instance: string;
   readonly onError: (error: unknown, what: string) => void;
-  /** Duration of each claim that found something, and the rows it brought. */
-  readonly onClaim?: (durationMs: number, rows: number) => void;
+  /** Each claim that found something; lost attempts are those whose worker vanished. */
+  readonly onClaim?: (claim: { durationMs: number; rows: number; lostAttempts: number }) => void;
+  /** After each sweep: how long the oldest due delivery has been due, 0 when none is. */
+  readonly onSweep?: (oldestDueAgeMs: number) => void;
 }
 
 type Grant = PermitGrant & { readonly target: DeliveryTarget };
@@ -164,7 +166,10 @@ export class PostgresTransport implements Transport {
       for (const grant of wanted) this.#lanes.note(grant.endpointId, 0, 0);
       throw error;
     }
-    if (rows.length > 0) this.#deps.onClaim?.(performance.now() - started, rows.length);
+    if (rows.length > 0) {
+      const lostAttempts = rows.filter((row) => row.after_lost).length;
+      this.#deps.onClaim?.({ durationMs: performance.now() - started, rows: rows.length, lostAttempts });
+    }
     return this.#handOut(wanted, rows);
   }
 
@@ -205,9 +210,12 @@ export class PostgresTransport implements Transport {
   async #sweep(): Promise<void> {
     const { clock, config, database } = this.#deps;
     const started = performance.now();
+    let oldestDueAgeMs = 0;
     for (const lane of await sweepLanes(database.delivery)) {
       this.#lanes.noteSwept(lane.endpoint_id, lane.due_ms, lane.in_ms, clock.now());
+      oldestDueAgeMs = Math.max(oldestDueAgeMs, -lane.in_ms);
     }
+    this.#deps.onSweep?.(oldestDueAgeMs);
     const tookMs = performance.now() - started;
     this.#sweepAtMs = clock.now() + Math.max(config['delivery.sweepMs'], tookMs / SWEEP_TIME_SHARE);
   }

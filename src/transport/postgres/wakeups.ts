@@ -1,4 +1,3 @@
-import type pg from 'pg';
 import type { Database } from '../../platform/db/database.ts';
 import { sleep } from '../../shared/abort.ts';
 import { type EndpointId, isId } from '../../shared/ids.ts';
@@ -76,7 +75,7 @@ export class Wakeups {
     }
   }
 
-  async #listenOnce(client: pg.Client, signal: AbortSignal): Promise<void> {
+  async #listenOnce(client: ReturnType<Database['dedicatedClient']>, signal: AbortSignal): Promise<void> {
     const ended = new Promise<void>((resolve, reject) => {
       client.on('error', reject);
       client.on('end', resolve);
