@@ -28,7 +28,8 @@ export interface AcceptedRow {
  * (SPEC C2). Returns the events that were written. What is missing either has a key that is taken, or was routed by a table that
  * is no longer current: the routing version is compared here, in the same snapshot.
  *
- * Indexes: primary keys only. Locks: keys are inserted in sorted order, so that two groups cannot deadlock; a concurrent holder of
+ * Indexes: primary keys only; the routing version is a sub-select, so that it stays a probe of its key and what is joined are the lists of
+ * this statement alone, by hash. Locks: keys are inserted in sorted order, so that two groups cannot deadlock; a concurrent holder of
  * the same key is waited for. Payloads travel as one binary parameter and are cut apart here, because hex text in an array would
  * be twice the bytes. An expired key that the janitor has not removed yet is taken over.
  */
@@ -39,8 +40,8 @@ const accept = prepared(`
       AS i (event_id, tenant_id, routing_version, type, content_type, payload_at, payload_bytes, idempotency_key, hash_at,
             format, attributes, traceparent, occurred_at, delivery_count)
   ), current AS MATERIALIZED (
-    SELECT i.* FROM input i LEFT JOIN relayops.routing_versions v USING (tenant_id)
-    WHERE i.routing_version = coalesce(v.version, 0)
+    SELECT i.* FROM input i
+    WHERE i.routing_version = coalesce((SELECT v.version FROM relayops.routing_versions v WHERE v.tenant_id = i.tenant_id), 0)
   ), keys AS (
     INSERT INTO relayops.idempotency_keys AS k (tenant_id, key, event_id, body_hash, expires_at)
     SELECT tenant_id, idempotency_key, event_id, substring($15::bytea FROM hash_at + 1 FOR 32), now() + $16 * interval '1 s'

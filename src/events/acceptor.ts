@@ -188,7 +188,7 @@ export class Acceptor {
     for (;;) {
       try {
         if (maybeStored) {
-          const stored = await findStored(database.acceptance, routed);
+          const stored = await findStored(database.delivery, routed);
           if (stored.length > 0) return stored;
         }
         return await insertEvents(database.acceptance, routed, config['ingest.idempotencyTtlS']);
@@ -226,7 +226,7 @@ export class Acceptor {
     const keyed = missing.flatMap(({ event }) =>
       event.idempotencyKey === null ? [] : [{ tenantId: event.tenantId, key: event.idempotencyKey }],
     );
-    const rows = keyed.length === 0 ? [] : await findOriginals(this.#deps.database.acceptance, keyed);
+    const rows = keyed.length === 0 ? [] : await findOriginals(this.#deps.database.delivery, keyed);
     const originals = new Map(rows.map((row) => [`${row.tenant_id}/${row.key}`, row]));
     for (const waiting of missing) {
       const original = originals.get(`${waiting.event.tenantId}/${waiting.event.idempotencyKey}`);

@@ -103,6 +103,8 @@ function slowly(
 ): (source: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
   return async function* (source) {
     for await (const chunk of source) {
+      // Nobody reads any more: an endless source would be read for ever, and nothing else would run.
+      if (signal.aborted) return;
       if (dripMs === 0) yield chunk;
       else
         for (let at = 0; at < chunk.length && !signal.aborted; at += 1) {

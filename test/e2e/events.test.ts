@@ -271,8 +271,7 @@ describe('CloudEvents, sent and read by the library of the project', () => {
 
   it('are known again by source and ID', async () => {
     const message = HTTP.structured(event.cloneWith({ id: 'a-4' }));
-    const send = () =>
-      relay.api.call<AcceptedEvent>('POST', '/v1/events', message.body, headersOf(message));
+    const send = () => relay.api.call<AcceptedEvent>('POST', '/v1/events', message.body, headersOf(message));
     const [first, again] = [await send(), await send()];
     expect(again.body).toEqual(first.body);
     expect(again.headers.get('idempotency-replayed')).toBe('true');

@@ -28,6 +28,9 @@ interface Story {
   readonly attempts: readonly Attempt[];
 }
 
+/** What a test is about, as a name of receivers and event types. */
+const nameOf = (what: string): string => what.replaceAll(/[^A-Za-z0-9]/g, '_');
+
 /** Delivers one event to a URL, with two attempts at most. */
 async function delivered(name: string, url: string): Promise<Story> {
   const retry = { maxAttempts: 2 };
@@ -69,7 +72,7 @@ describe('a receiver (SPEC D9)', () => {
     ['resets the connection after its headers', { reset: true }, 'connection_reset'],
     ['drops the connection', { drop: 1 }, 'connection_reset'],
   ])('that %s costs an attempt its time and no more, and is tried again', async (what, behaviour, code) => {
-    const receiver = relay.receiver(what.replaceAll(' ', '-'));
+    const receiver = relay.receiver(nameOf(what));
     receiver.configure({ behaviour });
     retriedTo(await delivered(receiver.name, receiver.url), code);
     expect(receiver.summary().requests).toBe(2);
@@ -82,7 +85,7 @@ describe('a receiver (SPEC D9)', () => {
     ['a compressed body that becomes 1 GiB (br)', { bomb: true, encoding: 'br' }],
     ['a compressed body that never ends', { endless: true, encoding: 'gzip' }],
   ])('with %s is read up to the limit, and its status counts', async (what, behaviour) => {
-    const receiver = relay.receiver(what.replaceAll(/[^A-Za-z0-9]/g, '-'));
+    const receiver = relay.receiver(nameOf(what));
     receiver.configure({ behaviour });
     const before = process.memoryUsage().rss;
     const story = await delivered(receiver.name, receiver.url);
@@ -104,7 +107,7 @@ describe('a receiver (SPEC D9)', () => {
     ['has headers of a megabyte', `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(1_000_000)}\r\n\r\n`],
   ])('that %s is a protocol error, and is tried again', async (what, answer) => {
     const url = await rawServer((socket) => socket.write(answer));
-    const story = await delivered(what.replaceAll(' ', '_'), url);
+    const story = await delivered(nameOf(what), url);
     retriedTo(story, 'protocol');
   });
 

@@ -50,6 +50,8 @@ export class PostgresTransport implements Transport {
   readonly #wakeup = new Wakeup();
   readonly #wakeups: Wakeups;
   #sweepAtMs = 0;
+  /** New work was told of since the last claim: somebody waits for its latency. */
+  #urgent = false;
   #probeAtMs = 0;
 
   constructor(deps: PostgresTransportDeps) {
@@ -77,7 +79,7 @@ export class PostgresTransport implements Transport {
       this.#wakeups.tell(endpointId);
       due = true;
     }
-    if (due) this.#wakeup.ring();
+    if (due) this.#wakeUrgently();
   }
 
   async *receive(capacity: Capacity, signal: AbortSignal): AsyncIterable<readonly ClaimedWork[]> {
@@ -101,6 +103,11 @@ export class PostgresTransport implements Transport {
   #heard(endpointIds: readonly EndpointId[] | null): void {
     if (endpointIds === null) this.#sweepAtMs = 0;
     else for (const endpointId of endpointIds) this.#lanes.note(endpointId, 0, this.#deps.clock.now());
+    this.#wakeUrgently();
+  }
+
+  #wakeUrgently(): void {
+    this.#urgent = true;
     this.#wakeup.ring();
   }
 
@@ -109,7 +116,11 @@ export class PostgresTransport implements Transport {
     if (this.#deps.clock.now() >= this.#sweepAtMs) await this.#sweep();
     if (this.#deps.clock.now() >= this.#probeAtMs) await this.#probe();
     let grants = await this.#permits(capacity);
-    if (countPermits(grants) < SMALL_CLAIM && capacity.free() < this.#deps.config['delivery.concurrency']) {
+    if (
+      !this.#urgent &&
+      countPermits(grants) < SMALL_CLAIM &&
+      capacity.free() < this.#deps.config['delivery.concurrency']
+    ) {
       // Slots come free one by one while requests end: gather them, or each claim would bring a row or two.
       this.#giveBack(grants);
       await sleep(SMALL_CLAIM_PAUSE_MS, signal);
@@ -147,6 +158,8 @@ export class PostgresTransport implements Transport {
   async #claim(grants: readonly Grant[]): Promise<ClaimedWork[]> {
     const { database, config, instance } = this.#deps;
     const wanted = grants.filter((grant) => grant.permits.length > 0);
+    // What is told of from here on may not be in this claim's snapshot.
+    this.#urgent = false;
     for (const grant of wanted) this.#lanes.claiming(grant.endpointId);
     const started = performance.now();
     let rows: ClaimedRow[];

@@ -1,0 +1,21 @@
+import { afterAll, beforeAll, it } from 'vitest';
+import { Relay } from '../support/relay.ts';
+import { until } from '../support/until.ts';
+let relay: Relay;
+beforeAll(async () => { relay = await Relay.start(); });
+afterAll(() => relay.close());
+it('x', async () => {
+  const other = relay.api.at((await relay.startAnother({ role: 'api' })).url);
+  const receiver = relay.receiver('elsewhere');
+  const { endpointId } = await relay.api.endpoint(receiver.url, 'elsewhere.one');
+  await relay.api.untilEnded((await relay.api.send('elsewhere.one')).eventId);
+  await other.ok('POST', `/v1/endpoints/${endpointId}/pause`);
+  await until('paused known', async () => (await relay.process.runtime.directory.targets([endpointId as never])).get(endpointId as never)?.state, (s) => s === 'paused');
+  const { eventId } = await relay.api.send('elsewhere.one');
+  const hot = relay.process.runtime.database.hot as any;
+  const query = hot.query.bind(hot);
+  const t0 = Date.now();
+  hot.query = async (...args: any[]) => { const s = performance.now(); const r = await query(...args); console.log(Date.now() - t0, 'hot', String(args[0].text ?? args[0]).trim().slice(0, 60).replaceAll('\n', ' '), JSON.stringify(args[0].values)?.slice(0, 200), (performance.now() - s).toFixed(1), JSON.stringify(r.rows).slice(0, 200)); return r; };
+  await other.ok('POST', `/v1/endpoints/${endpointId}/resume`);
+  await relay.api.untilEnded(eventId);
+}, 30000);
