@@ -119,6 +119,29 @@ export async function sweepLanes(db: Queryable): Promise<Lane[]> {
   return (await db.query<Lane>(sweep([]))).rows;
 }
 
+const sweepSome = prepared(`
+  SELECT l.endpoint_id, extract(epoch FROM f.due_at)::float8 * 1000 AS due_ms, extract(epoch FROM f.due_at - now())::float8 * 1000 AS in_ms
+  FROM unnest($1::uuid[], $2::float8[]) AS l (endpoint_id, floor_ms) CROSS JOIN LATERAL (
+    SELECT w.due_at FROM relayops.delivery_work w
+    WHERE w.endpoint_id = l.endpoint_id AND w.due_at >= to_timestamp(l.floor_ms / 1000)
+      AND (w.lease_until IS NULL OR w.lease_until <= now())
+    ORDER BY w.due_at LIMIT 1) f`);
+
+/**
+ * The earliest claimable work of endpoints that are known, from a floor each: finds what committed late without wading through the dead
+ * entries below. Index: delivery_work_due.
+ */
+export async function sweepFromFloors(
+  db: Queryable,
+  lanes: readonly { readonly endpointId: EndpointId; readonly floorMs: number }[],
+): Promise<Lane[]> {
+  const values = [
+    plainArray(lanes.map((lane) => lane.endpointId)),
+    plainArray(lanes.map((lane) => lane.floorMs)),
+  ];
+  return (await db.query<Lane>(sweepSome(values))).rows;
+}
+
 const nextDue = prepared(`
   SELECT l.endpoint_id, extract(epoch FROM f.due_at)::float8 * 1000 AS due_ms, extract(epoch FROM f.due_at - now())::float8 * 1000 AS in_ms
   FROM unnest($1::uuid[]) AS l (endpoint_id) CROSS JOIN LATERAL (

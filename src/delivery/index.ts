@@ -2,6 +2,7 @@ export { BacklogGate } from './backlog.ts';
 export {
   claimWork,
   findNextDue,
+  sweepFromFloors,
   sweepLanes,
   type ClaimedRow,
   type ClaimWant,

@@ -1,5 +1,5 @@
 import type { Config } from '../config/index.ts';
-import { type Database, sqlState } from '../platform/db/database.ts';
+import { type Database, sqlState, type Transaction } from '../platform/db/database.ts';
 import { sleep } from '../shared/abort.ts';
 import type { EndpointId } from '../shared/ids.ts';
 import { cancelForDeletedEndpoint } from './delivery.sql.ts';
@@ -10,6 +10,7 @@ import {
   dropWeek,
   ensurePartitions,
   findOldWeeks,
+  giveUpLocksSoon,
   hasOpenWork,
   type PartitionWeek,
   tryPartitionLock,
@@ -92,8 +93,9 @@ export class Janitor {
   }
 
   async #makePartitions(): Promise<void> {
-    await this.#deps.database.transaction(async (tx) => {
-      if (await tryPartitionLock(tx)) await ensurePartitions(tx, DAYS_AHEAD);
+    await this.#changePartitions(async (tx) => {
+      await ensurePartitions(tx, DAYS_AHEAD);
+      return true;
     });
   }
 
@@ -116,11 +118,20 @@ export class Janitor {
 
   /** @returns false when it has to stay: something in it is open, or somebody is at it now, and the next round tries again */
   async #dropWeek(week: PartitionWeek): Promise<boolean> {
+    return this.#changePartitions(async (tx) => {
+      if (await hasOpenWork(tx, week)) return false;
+      await dropWeek(tx, week);
+      return true;
+    });
+  }
+
+  /** @returns what `change` answers; false when another process or a table's lock is in the way */
+  async #changePartitions(change: (tx: Transaction) => Promise<boolean>): Promise<boolean> {
     try {
       return await this.#deps.database.transaction(async (tx) => {
-        if (!(await tryPartitionLock(tx)) || (await hasOpenWork(tx, week))) return false;
-        await dropWeek(tx, week);
-        return true;
+        if (!(await tryPartitionLock(tx))) return false;
+        await giveUpLocksSoon(tx);
+        return change(tx);
       });
     } catch (error) {
       if (sqlState(error) === LOCK_NOT_AVAILABLE) return false;

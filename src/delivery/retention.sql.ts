@@ -24,6 +24,14 @@ export async function ensurePartitions(db: Queryable, daysAhead: number): Promis
   return (await db.query<{ made: number }>(ensure([daysAhead]))).rows[0]?.made ?? 0;
 }
 
+/**
+ * For the rest of the transaction: gives a table lock up soon, because acceptance queues behind whoever waits for one. The time is
+ * shorter than PostgreSQL's deadlock_timeout (1 s), so that no statement of delivery is ever ended as the victim of a deadlock with us.
+ */
+export async function giveUpLocksSoon(db: Queryable): Promise<void> {
+  await db.query({ text: "SET LOCAL lock_timeout = '200ms'" });
+}
+
 /** A week of facts: its suffix (`2026w49`) and the event IDs in it. */
 export interface PartitionWeek {
   readonly suffix: string;
@@ -52,19 +60,20 @@ export async function hasOpenWork(db: Queryable, week: PartitionWeek): Promise<b
   return (await db.query<{ open: boolean }>(openInWeek([week.from_id, week.to_id]))).rows[0]?.open === true;
 }
 
-/** Drops a week, children first. Gives up after a second rather than stand in the way of acceptance. @throws SQLSTATE 55P03 then */
+/** Drops a week, children first, after `giveUpLocksSoon`. @throws SQLSTATE 55P03 when somebody is at it */
 export async function dropWeek(db: Queryable, week: PartitionWeek): Promise<void> {
   if (!/^\d{4}w\d{2}$/.test(week.suffix)) throw new Error(`unexpected partition name events_${week.suffix}`);
-  await db.query({ text: "SET LOCAL lock_timeout = '1s'" });
   for (const table of ['delivery_attempts', 'deliveries', 'events']) {
-    await db.query({ text: `DROP TABLE relayops.${table}_${week.suffix}` });
+    // Another process may have dropped it since the weeks were listed.
+    await db.query({ text: `DROP TABLE IF EXISTS relayops.${table}_${week.suffix}` });
   }
 }
 
 const oldDeliveries = prepared(`
   WITH old AS MATERIALIZED (
     SELECT tenant_id, event_id, endpoint_id, delivery_id FROM relayops.deliveries
-    WHERE event_id < relayops.first_id_at(now() - $1 * interval '1 day') AND state <> 'open' LIMIT $2
+    WHERE event_id < relayops.first_id_at(now() - $1 * interval '1 day') AND state <> 'open'
+    LIMIT $2 FOR UPDATE SKIP LOCKED
   ), attempts AS (
     DELETE FROM relayops.delivery_attempts a USING old o WHERE a.event_id = o.event_id AND a.delivery_id = o.delivery_id
   )
@@ -85,7 +94,7 @@ const oldEvents = prepared(`
     SELECT e.tenant_id, e.event_id FROM relayops.events e
     WHERE e.event_id < relayops.first_id_at(now() - $1 * interval '1 day')
       AND NOT EXISTS (SELECT 1 FROM relayops.deliveries d WHERE d.tenant_id = e.tenant_id AND d.event_id = e.event_id)
-    LIMIT $2
+    LIMIT $2 FOR UPDATE SKIP LOCKED
   )
   DELETE FROM relayops.events e USING old o WHERE e.tenant_id = o.tenant_id AND e.event_id = o.event_id`);
 

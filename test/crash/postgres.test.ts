@@ -97,6 +97,29 @@ it('resumes when all its connections are ended, again and again', async () => {
   });
 });
 
+it('rides out short crashes of PostgreSQL: what was being written is looked up, and stored once', async () => {
+  await under('restart', async (persistent) => {
+    for (let round = 1; round <= 6; round += 1) {
+      await site.server.stopServer('immediate');
+      await site.server.startServer();
+      say(`round ${round}: PostgreSQL crashed and came back, ${persistent.accepted.size} accepted`);
+      await moreAccepted(persistent, 50);
+    }
+  });
+});
+
+it('loses nothing when it is killed together with PostgreSQL', async () => {
+  await under('both', async (persistent) => {
+    for (let round = 1; round <= 3; round += 1) {
+      await Promise.all([child.end('SIGKILL'), site.server.stopServer('immediate')]);
+      await site.server.startServer();
+      child = await site.start(`relay-both-${round}`);
+      say(`round ${round}: both came back, ${persistent.accepted.size} accepted`);
+      await moreAccepted(persistent, 50);
+    }
+  });
+});
+
 it('ends with exit code 0 after all that', async () => {
   expect((await child.end('SIGTERM')).code, child.log).toBe(0);
 });

@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { projectRoot } from '../../src/app/paths.ts';
 import { type Config, environmentName, type KeyName } from '../../src/config/index.ts';
 
@@ -26,7 +25,9 @@ export class RelayChild {
       env: { PATH: process.env['PATH'], ...environmentOf(config) },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    this.#ended = once(this.#process, 'exit').then(([code, signal]) => ({ code, signal }));
+    this.#ended = new Promise((resolve) => {
+      this.#process.once('exit', (code, signal) => resolve({ code, signal }));
+    });
     for (const stream of [this.#process.stdout!, this.#process.stderr!])
       stream.setEncoding('utf8').on('data', (text: string) => {
         this.#log = (this.#log + text).slice(-KEPT_LOG);

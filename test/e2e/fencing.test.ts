@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Relay } from '../support/relay.ts';
 import { until } from '../support/until.ts';
 
-const LATENCY_MS = 700;
+/** Long enough for the second worker to start and to take over. */
+const LATENCY_MS = 1_500;
 
 let relay: Relay;
 

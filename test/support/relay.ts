@@ -1,6 +1,7 @@
+import { pino } from 'pino';
 import { type Config, loadConfig } from '../../src/config/index.ts';
 import { type RelayProcess, startProcess } from '../../src/app/process.ts';
-import { createLogger } from '../../src/platform/telemetry/logger.ts';
+import { describeError, type Logger } from '../../src/platform/telemetry/logger.ts';
 import type { TenantId } from '../../src/shared/ids.ts';
 import { type SimulatedReceiver, type Simulator, startSimulator } from '../../src/simulator/index.ts';
 import { createApiKey, createTenant, SCOPES, type Scope } from '../../src/tenants/index.ts';
@@ -16,7 +17,7 @@ export const TEST_SECRETS = {
 const QUICK: Partial<Config> = {
   ...TEST_SECRETS,
   'http.port': 0,
-  'log.level': 'silent',
+  'log.level': 'error',
   'shutdown.timeoutMs': 5_000,
   'delivery.allowAddresses': ['127.0.0.1/32'],
   'delivery.pollMs': 50,
@@ -51,6 +52,8 @@ export class Relay {
   readonly process: RelayProcess;
   readonly #config: Partial<Config>;
   readonly #processes: RelayProcess[];
+  /** Errors that the processes logged, one JSON line each. */
+  readonly #log: string[];
 
   private constructor(
     test: TestDatabase,
@@ -58,6 +61,7 @@ export class Relay {
     process: RelayProcess,
     tenant: Tenant,
     config: Partial<Config>,
+    log: string[],
   ) {
     this.test = test;
     this.simulator = simulator;
@@ -66,18 +70,20 @@ export class Relay {
     this.api = tenant.api;
     this.#config = config;
     this.#processes = [process];
+    this.#log = log;
   }
 
   static async start(config: Partial<Config> = {}): Promise<Relay> {
     const test = await testDatabase();
     const simulator = await startSimulator();
-    const process = await launch(test, config);
-    return new Relay(test, simulator, process, await newTenant(test, process.url), config);
+    const log: string[] = [];
+    const process = await launch(test, config, log);
+    return new Relay(test, simulator, process, await newTenant(test, process.url), config, log);
   }
 
   /** A further process on the same database. */
   async startAnother(config: Partial<Config> = {}): Promise<RelayProcess> {
-    const process = await launch(this.test, { ...this.#config, ...config });
+    const process = await launch(this.test, { ...this.#config, ...config }, this.#log);
     this.#processes.push(process);
     return process;
   }
@@ -129,13 +135,19 @@ export class Relay {
     const errors = await this.backgroundErrors();
     await this.test.close();
     const unexpected = Object.entries(errors).filter(([part]) => !expectedErrors.includes(part));
-    if (unexpected.length > 0) throw new Error(`background errors: ${JSON.stringify(unexpected)}`);
+    if (unexpected.length > 0) throw new Error(`background errors:\n${this.#log.join('\n')}`);
   }
 }
 
-async function launch(test: TestDatabase, config: Partial<Config>): Promise<RelayProcess> {
+async function launch(test: TestDatabase, config: Partial<Config>, log: string[]): Promise<RelayProcess> {
   const whole = loadConfig({}, { ...QUICK, 'database.url': test.url, ...config });
-  return startProcess(whole, createLogger(whole['log.level'], { service: 'relayops' }));
+  return startProcess(whole, loggerInto(log, whole['log.level']));
+}
+
+/** The same lines that a process writes, kept for the failure that they explain. */
+function loggerInto(log: string[], level: string): Logger {
+  const options = { level, base: null, serializers: { err: (error: unknown) => describeError(error) } };
+  return pino(options, { write: (line: string) => void log.push(line.trim()) });
 }
 
 async function newTenant(

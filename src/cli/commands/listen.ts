@@ -1,7 +1,8 @@
 import { Command } from 'commander';
 import { environmentName, loadConfig } from '../../config/index.ts';
-import { type ShownRequest, startSimulator } from '../../simulator/index.ts';
+import { type ShownRequest, type SimulatedReceiver, startSimulator } from '../../simulator/index.ts';
 import { sleep } from '../../shared/abort.ts';
+import type { ApiClient } from '../api-client.ts';
 import { type ClientOptions, openClient, withClientOptions } from '../client-options.ts';
 
 interface ListenOptions extends ClientOptions {
@@ -24,36 +25,48 @@ export function listenCommand(): Command {
     );
   return withClientOptions(command).action(async (patterns: string[], options: ListenOptions) => {
     const client = await openClient(options);
-    const receiver = (
-      await startSimulator({ port: Number(options.port ?? loadConfig(process.env)['client.listenPort']) })
-    ).receiver('listen');
-    const url = options.publicUrl ?? receiver.url;
-    const subscriptions = patterns.map((pattern) => ({ pattern }));
-    const { endpoint, secret } = await client.call<{ endpoint: { endpointId: string }; secret: string }>(
-      'POST',
-      '/v1/endpoints',
-      { url, name: 'listen', subscriptions },
-    );
-    receiver.configure({ secrets: [secret] });
-    process.stderr.write(
-      `Listening at ${receiver.url} as endpoint ${endpoint.endpointId}. Ctrl-C ends it.\n`,
-    );
-    const controller = new AbortController();
-    process.once('SIGINT', () => controller.abort());
-    process.once('SIGTERM', () => controller.abort());
+    const port = Number(options.port ?? loadConfig(process.env)['client.listenPort']);
+    const simulator = await startSimulator({ port });
     try {
-      let after: number | undefined;
-      while (!controller.signal.aborted) {
-        for (const request of receiver.requests(after === undefined ? {} : { after })) {
-          after = request.seq;
-          process.stdout.write(options.json ? JSON.stringify(request) + '\n' : describe(request));
-        }
-        await sleep(LOOK_EVERY_MS, controller.signal);
-      }
+      await listen(client, simulator.receiver('listen'), patterns, options);
     } finally {
-      await client.call('DELETE', `/v1/endpoints/${endpoint.endpointId}`);
+      // Its open socket would keep this process alive.
+      await simulator.close();
     }
   });
+}
+
+/** Prints what comes until Ctrl-C, to an endpoint that lives as long. */
+async function listen(
+  client: ApiClient,
+  receiver: SimulatedReceiver,
+  patterns: readonly string[],
+  options: ListenOptions,
+): Promise<void> {
+  const url = options.publicUrl ?? receiver.url;
+  const subscriptions = patterns.map((pattern) => ({ pattern }));
+  const { endpoint, secret } = await client.call<{ endpoint: { endpointId: string }; secret: string }>(
+    'POST',
+    '/v1/endpoints',
+    { url, name: 'listen', subscriptions },
+  );
+  receiver.configure({ secrets: [secret] });
+  process.stderr.write(`Listening at ${receiver.url} as endpoint ${endpoint.endpointId}. Ctrl-C ends it.\n`);
+  const controller = new AbortController();
+  process.once('SIGINT', () => controller.abort());
+  process.once('SIGTERM', () => controller.abort());
+  try {
+    let after: number | undefined;
+    while (!controller.signal.aborted) {
+      for (const request of receiver.requests(after === undefined ? {} : { after })) {
+        after = request.seq;
+        process.stdout.write(options.json ? JSON.stringify(request) + '\n' : describe(request));
+      }
+      await sleep(LOOK_EVERY_MS, controller.signal);
+    }
+  } finally {
+    await client.call('DELETE', `/v1/endpoints/${endpoint.endpointId}`);
+  }
 }
 
 function describe(request: ShownRequest): string {

@@ -1,6 +1,12 @@
 import type { Config } from '../../config/index.ts';
 import type { Coordination, PermitGrant } from '../../coordination/port.ts';
-import { type ClaimedRow, claimWork, findNextDue, sweepLanes } from '../../delivery/index.ts';
+import {
+  type ClaimedRow,
+  claimWork,
+  findNextDue,
+  sweepFromFloors,
+  sweepLanes,
+} from '../../delivery/index.ts';
 import type { DeliveryTarget, EndpointDirectory } from '../../endpoints/index.ts';
 import type { Database } from '../../platform/db/database.ts';
 import { sleep, Wakeup } from '../../shared/abort.ts';
@@ -29,8 +35,9 @@ type Grant = PermitGrant & { readonly target: DeliveryTarget };
 
 /** Payloads up to this size come with the claim; larger ones are read when their turn comes, so that a claim's memory is bounded. */
 const INLINE_PAYLOAD_BYTES = 65_536;
-/** A sweep may take this share of the claimer's time. */
+/** Full sweeps may take this share of the time, up to a pause of one lease time, so that expired leases are found within another. */
 const SWEEP_TIME_SHARE = 0.05;
+const SWEEP_BATCH = 1_000;
 const PROBE_BATCH = 200;
 const PROBE_MS = 100;
 const ERROR_PAUSE_MS = 250;
@@ -50,6 +57,9 @@ export class PostgresTransport implements Transport {
   readonly #wakeup = new Wakeup();
   readonly #wakeups: Wakeups;
   #sweepAtMs = 0;
+  #fullSweepAtMs = 0;
+  #isSweeping = false;
+  #sweeping: Promise<void> = Promise.resolve();
   /** New work was told of since the last claim: somebody waits for its latency. */
   #urgent = false;
   #probeAtMs = 0;
@@ -83,7 +93,7 @@ export class PostgresTransport implements Transport {
   }
 
   async *receive(capacity: Capacity, signal: AbortSignal): AsyncIterable<readonly ClaimedWork[]> {
-    this.#wakeups.listen();
+    await this.#wakeups.listen();
     capacity.onMore(() => this.#wakeup.ring());
     while (!signal.aborted) {
       try {
@@ -97,11 +107,12 @@ export class PostgresTransport implements Transport {
   }
 
   async close(): Promise<void> {
+    await this.#sweeping;
     await this.#wakeups.close();
   }
 
   #heard(endpointIds: readonly EndpointId[] | null): void {
-    if (endpointIds === null) this.#sweepAtMs = 0;
+    if (endpointIds === null) this.#fullSweepAtMs = this.#sweepAtMs = 0;
     else for (const endpointId of endpointIds) this.#lanes.note(endpointId, 0, this.#deps.clock.now());
     this.#wakeUrgently();
   }
@@ -113,7 +124,7 @@ export class PostgresTransport implements Transport {
 
   /** One turn: sweep when it is time, then claim, or wait until something can be claimed. */
   async #step(capacity: Capacity, signal: AbortSignal): Promise<ClaimedWork[]> {
-    if (this.#deps.clock.now() >= this.#sweepAtMs) await this.#sweep();
+    if (!this.#isSweeping && this.#deps.clock.now() >= this.#sweepAtMs) this.#startSweep();
     if (this.#deps.clock.now() >= this.#probeAtMs) await this.#probe();
     let grants = await this.#permits(capacity);
     if (
@@ -143,7 +154,7 @@ export class PostgresTransport implements Transport {
       .map((id) => targets.get(id))
       .filter((target) => target?.state === 'active') as DeliveryTarget[];
     for (const endpointId of ready)
-      if (targets.get(endpointId)?.state !== 'active') this.#lanes.drop(endpointId);
+      if (targets.get(endpointId)?.state !== 'active') this.#lanes.setAside(endpointId);
     const share = Math.max(1, Math.floor(room / Math.max(1, active.length)));
     const grants = await this.#deps.coordination.acquire(
       active.map((target) => ({ endpointId: target.endpointId, wanted: share, limits: target.limits })),
@@ -220,17 +231,50 @@ export class PostgresTransport implements Transport {
     for (const lane of found) this.#lanes.note(lane.endpoint_id, lane.in_ms, clock.now());
   }
 
-  async #sweep(): Promise<void> {
+  /**
+   * Sweeps beside the claims, which start at their floors and need not wait for it. Every turn looks at the known endpoints from
+   * their floors on; now and then one looks at everything from the beginning, for expired leases and unknown endpoints. That one
+   * wades through all dead entries while something holds back vacuum, hence it is paced by its own duration.
+   */
+  #startSweep(): void {
+    const { clock, config } = this.#deps;
+    this.#isSweeping = true;
+    this.#sweeping = (clock.now() >= this.#fullSweepAtMs ? this.#sweepAll() : this.#sweepKnown())
+      .catch((error: unknown) => this.#deps.onError(error, 'sweep'))
+      .then(() => {
+        this.#isSweeping = false;
+        this.#sweepAtMs = this.#fullSweepAtMs <= clock.now() ? 0 : clock.now() + config['delivery.sweepMs'];
+        this.#wakeup.ring();
+      });
+  }
+
+  async #sweepAll(): Promise<void> {
     const { clock, config, database } = this.#deps;
+    // Whoever asks for another one while this one reads gets it.
+    this.#fullSweepAtMs = Infinity;
     const started = performance.now();
     let oldestDueAgeMs = 0;
-    for (const lane of await sweepLanes(database.delivery)) {
-      this.#lanes.noteSwept(lane.endpoint_id, lane.due_ms, lane.in_ms, clock.now());
-      oldestDueAgeMs = Math.max(oldestDueAgeMs, -lane.in_ms);
+    try {
+      for (const lane of await sweepLanes(database.delivery)) {
+        this.#lanes.noteSwept(lane.endpoint_id, lane.due_ms, lane.in_ms, clock.now());
+        oldestDueAgeMs = Math.max(oldestDueAgeMs, -lane.in_ms);
+      }
+    } finally {
+      const pacedMs = Math.max(config['delivery.sweepMs'], (performance.now() - started) / SWEEP_TIME_SHARE);
+      const again = clock.now() + Math.min(pacedMs, config['delivery.leaseMs']);
+      this.#fullSweepAtMs = Math.min(this.#fullSweepAtMs, again);
     }
     this.#deps.onSweep?.(oldestDueAgeMs);
-    const tookMs = performance.now() - started;
-    this.#sweepAtMs = clock.now() + Math.max(config['delivery.sweepMs'], tookMs / SWEEP_TIME_SHARE);
+  }
+
+  async #sweepKnown(): Promise<void> {
+    const { clock, database } = this.#deps;
+    const floors = this.#lanes.floors();
+    for (let at = 0; at < floors.length; at += SWEEP_BATCH) {
+      for (const lane of await sweepFromFloors(database.delivery, floors.slice(at, at + SWEEP_BATCH))) {
+        this.#lanes.noteSwept(lane.endpoint_id, lane.due_ms, lane.in_ms, clock.now());
+      }
+    }
   }
 }
 

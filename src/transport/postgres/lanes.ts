@@ -6,6 +6,9 @@ import type { EndpointId } from '../../shared/ids.ts';
  */
 const FLOOR_MARGIN_MS = 100;
 
+/** How much later than its due time a transaction may commit and still be found by the next quick sweep. */
+const LATE_COMMIT_MS = 2_000;
+
 /** What this process knows of one endpoint's work. Everything here is a guess that the sweep corrects; nothing depends on it. */
 interface Lane {
   /** Due work may be there. */
@@ -14,8 +17,8 @@ interface Lane {
   blockedUntilMs: number;
   /** Local time of the next known due work, or Infinity. */
   nextDueMs: number;
-  /** Where the next claim starts, database time. */
-  floorMs: number;
+  /** Where the next claim starts, database time; null until something is known. */
+  floorMs: number | null;
   /** Work lies in the future whose time is not known exactly. */
   probe: boolean;
 }
@@ -41,7 +44,7 @@ export class Lanes {
   noteSwept(endpointId: EndpointId, dueMs: number, inMs: number, nowMs: number): void {
     this.note(endpointId, inMs, nowMs);
     const lane = this.#laneOf(endpointId);
-    lane.floorMs = Math.min(lane.floorMs, dueMs);
+    lane.floorMs = Math.min(lane.floorMs ?? Infinity, dueMs - FLOOR_MARGIN_MS);
   }
 
   /** Endpoints to ask for now, each at most once, in the order in which they had to wait. */
@@ -59,6 +62,14 @@ export class Lanes {
 
   floorOf(endpointId: EndpointId): number {
     return this.#lanes.get(endpointId)?.floorMs ?? 0;
+  }
+
+  /** All endpoints that are known, with a floor low enough to see what committed late. */
+  floors(): { endpointId: EndpointId; floorMs: number }[] {
+    return Array.from(this.#lanes, ([endpointId, { floorMs }]) => ({
+      endpointId,
+      floorMs: Math.max(0, (floorMs ?? 0) - LATE_COMMIT_MS),
+    }));
   }
 
   /** Puts an endpoint behind all others: it was served, or could not be. */
@@ -82,10 +93,12 @@ export class Lanes {
     if (full) this.#setReady(endpointId, lane, true);
   }
 
-  /** The endpoint takes no deliveries (paused, disabled, deleted): forget it until somebody tells of it again. */
-  drop(endpointId: EndpointId): void {
-    this.#lanes.delete(endpointId);
-    this.#ready.delete(endpointId);
+  /** The endpoint takes no deliveries (paused, disabled, deleted): leave it until somebody tells of it again. Its floor stays true. */
+  setAside(endpointId: EndpointId): void {
+    const lane = this.#laneOf(endpointId);
+    lane.nextDueMs = Infinity;
+    lane.probe = false;
+    this.#setReady(endpointId, lane, false);
   }
 
   /** Idle endpoints whose next due time is not known exactly; asking clears the mark. */
@@ -125,7 +138,7 @@ export class Lanes {
   #laneOf(endpointId: EndpointId): Lane {
     let lane = this.#lanes.get(endpointId);
     if (lane === undefined) {
-      lane = { ready: false, blockedUntilMs: 0, nextDueMs: Infinity, floorMs: 0, probe: false };
+      lane = { ready: false, blockedUntilMs: 0, nextDueMs: Infinity, floorMs: null, probe: false };
       this.#lanes.set(endpointId, lane);
     }
     return lane;

@@ -29,6 +29,8 @@ export class Wakeups {
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> = Promise.resolve();
   #listening: Promise<void> | undefined;
+  readonly #firstTry = Promise.withResolvers<void>();
+  #everListened = false;
 
   constructor(deps: WakeupDeps) {
     this.#deps = deps;
@@ -39,8 +41,10 @@ export class Wakeups {
     this.#timer ??= setTimeout(() => this.#flush(), DEBOUNCE_MS);
   }
 
-  listen(): void {
+  /** Starts listening, for ever. Resolves when the first connection listens, or could not be made. */
+  async listen(): Promise<void> {
     this.#listening ??= this.#listenForever(this.#controller.signal);
+    await this.#firstTry.promise;
   }
 
   async close(): Promise<void> {
@@ -69,6 +73,7 @@ export class Wakeups {
       } catch (error) {
         if (!signal.aborted) this.#deps.onError(error);
       }
+      this.#firstTry.resolve();
       // An end that fails means that the connection is gone already, which is what we want.
       await client.end().catch(() => undefined);
       await sleep(RECONNECT_MS, signal);
@@ -83,8 +88,10 @@ export class Wakeups {
     });
     client.on('notification', (message) => this.#heard(message.payload ?? ''));
     await Promise.race([client.connect().then(() => client.query(`LISTEN ${CHANNEL}`)), ended]);
-    // Whatever happened while nobody listened: look at everything once.
-    this.#deps.onDue(null);
+    // Whatever happened while nobody listened: look at everything once. At the start that is done anyway.
+    if (this.#everListened) this.#deps.onDue(null);
+    this.#everListened = true;
+    this.#firstTry.resolve();
     await ended;
   }
 
