@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RelayProcess } from '../../src/app/process.ts';
+import type { EndpointId } from '../../src/shared/ids.ts';
 import { Relay } from '../support/relay.ts';
 import { until } from '../support/until.ts';
 
@@ -12,6 +14,15 @@ beforeAll(async () => {
   relay = await Relay.start({ instance: 'first', 'delivery.concurrency': 1 });
 });
 afterAll(() => relay.close());
+
+/** The lease of a delivery runs out, and another worker hears of work at its endpoint. */
+async function passOn(deliveryId: string, endpointId: string, other: RelayProcess): Promise<void> {
+  await relay.sql(
+    `UPDATE relayops.delivery_work SET lease_until = now() - interval '1 ms' WHERE delivery_id = $1`,
+    deliveryId,
+  );
+  other.runtime.transport.announce([{ endpointId: endpointId as EndpointId, inMs: 0 }]);
+}
 
 interface Case {
   readonly name: string;
@@ -57,14 +68,11 @@ describe('a worker whose lease has run out (SPEC D2)', () => {
       await relay.api.endpoint(receiver.url, `${name}.one`);
       const { eventId } = await relay.api.send(`${name}.one`);
       await receiver.until((summary) => summary.requests === 1);
-      const { deliveryId } = await relay.api.deliveryOf(eventId);
+      const { deliveryId, endpointId } = await relay.api.deliveryOf(eventId);
 
       receiver.configure({ behaviour: { status: prompt } });
       const second = await relay.startAnother({ instance: `second-${name}` });
-      await relay.sql(
-        `UPDATE relayops.delivery_work SET lease_until = now() - interval '1 ms' WHERE delivery_id = $1`,
-        deliveryId,
-      );
+      await passOn(deliveryId, endpointId, second);
       const ended = await relay.api.untilState(deliveryId, state);
       const attempts = await until(
         'late result',
@@ -101,12 +109,9 @@ describe('a worker whose lease has run out (SPEC D2)', () => {
     await relay.api.endpoint(receiver.url, 'last.attempt', { retry: { maxAttempts: 1 } });
     const { eventId } = await relay.api.send('last.attempt');
     await receiver.until((summary) => summary.requests === 1);
-    const { deliveryId } = await relay.api.deliveryOf(eventId);
+    const { deliveryId, endpointId } = await relay.api.deliveryOf(eventId);
     const second = await relay.startAnother({ instance: 'second-last' });
-    await relay.sql(
-      `UPDATE relayops.delivery_work SET lease_until = now() - interval '1 ms' WHERE delivery_id = $1`,
-      deliveryId,
-    );
+    await passOn(deliveryId, endpointId, second);
     expect(await relay.api.untilState(deliveryId, 'dead')).toMatchObject({ reason: 'attempts_exhausted' });
     const attempts = await relay.api.attempts(deliveryId);
     expect(attempts.map(({ outcome }) => outcome)).toEqual(['unknown']);

@@ -155,6 +155,25 @@ describe('a graceful stop (SPEC J4)', () => {
   });
 });
 
+it('a connection that is lost in the middle of a transaction fails it, and nothing else (SPEC F5)', async () => {
+  await start();
+  const { database } = relay.process.runtime;
+  const lost = database.transaction(async (tx) => {
+    const { rows } = await tx.query<{ pid: number }>({ text: 'SELECT pg_backend_pid() AS pid' });
+    await relay.sql('SELECT pg_terminate_backend($1)', rows[0]!.pid);
+    await until(
+      'its session has ended',
+      () => relay.sql('SELECT 1 FROM pg_stat_activity WHERE pid = $1', rows[0]!.pid),
+      (sessions) => sessions.length === 0,
+    );
+    await tx.query({ text: 'SELECT 1' });
+  });
+  await expect(lost).rejects.toThrow(/terminat|not queryable/i);
+  await relay.api.endpoint(relay.receiver('after').url, '*');
+  expect((await relay.api.send('after.one')).deliveries).toBe(1);
+  await relay.api.untilSettled();
+});
+
 describe('a start', () => {
   it('by several at once on one database is safe', async () => {
     await start();

@@ -85,7 +85,12 @@ export class Database {
     for (const pool of this.#pools()) {
       // While closing, the server may end sessions before their sockets are gone: that is no error of anybody.
       pool.on('error', (error) => void (this.#closing || options.onIdleError(error)));
-      pool.on('connect', (client) => client.setTypeParser(INT8_OID, Number));
+      pool.on('connect', (client) => {
+        client.setTypeParser(INT8_OID, Number);
+        // The pool does not listen to a client that is lent out (a transaction): when its connection is lost, its next statement fails,
+        // and the pool drops it. Without a listener the lost connection would end the process.
+        client.on('error', ignored);
+      });
     }
   }
 
@@ -129,6 +134,10 @@ export class Database {
 }
 
 const HOT_IDLE_MS = 60_000;
+
+function ignored(): void {
+  // See the caller.
+}
 
 const TRANSIENT_SQLSTATES = new Set(['40001', '40P01', '55P03', '53300', '57P01', '57P02', '57P03', '25006']);
 
