@@ -156,7 +156,7 @@ CREATE TABLE relayops.idempotency_keys (
   PRIMARY KEY (tenant_id, key)
 );
 -- Rows come in the order of their expiry, so a block range index is enough and costs acceptance next to nothing.
-CREATE INDEX idempotency_keys_expiry ON relayops.idempotency_keys USING brin (expires_at);
+CREATE INDEX idempotency_keys_expiry ON relayops.idempotency_keys USING brin (expires_at) WITH (autosummarize = on);
 
 -- Owner: src/delivery. The identity, and the final state written once when the delivery ends (a replay reopens it). Only
 -- unsuccessful_at is indexed, so that ending well is an update inside the page. A delivery ID carries the millisecond of its
@@ -260,17 +260,22 @@ CREATE TABLE relayops.replay_jobs (
   job_id           uuid PRIMARY KEY,
   tenant_id        uuid NOT NULL REFERENCES relayops.tenants,
   filter           jsonb NOT NULL,
-  state            text NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'completed', 'cancelled')),
+  state            text NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'completed', 'cancelled', 'failed')),
   total            integer NOT NULL,
   replayed         integer NOT NULL DEFAULT 0,
   cursor_event_id  uuid,
   cursor_endpoint_id uuid,
   requested_by     text NOT NULL,
   created_at       timestamptz NOT NULL DEFAULT now(),
-  finished_at      timestamptz
+  finished_at      timestamptz,
+  -- Running jobs take turns by it.
+  stepped_at       timestamptz,
+  -- Steps that went wrong since the last one that did not, and what the last of them said.
+  failures         integer NOT NULL DEFAULT 0,
+  error            text
 );
 CREATE INDEX replay_jobs_tenant ON relayops.replay_jobs (tenant_id, job_id);
-CREATE INDEX replay_jobs_running ON relayops.replay_jobs (job_id) WHERE state = 'running';
+CREATE INDEX replay_jobs_running ON relayops.replay_jobs (stepped_at NULLS FIRST, job_id) WHERE state = 'running';
 
 -- Partitions --------------------------------------------------------------------------------------------------------
 
@@ -280,7 +285,9 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (lpad(to_hex(floor(extract(epoch FROM moment) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid;
 
 -- Makes the weekly partitions (Monday 00:00 UTC) from the week of `from_moment` to that of `to_moment`, where missing.
--- Callers hold the partition lock (src/platform/db/locks.ts). Returns how many were made.
+-- Callers hold the partition lock (src/delivery/retention.sql.ts). Returns how many were made.
+-- A table is made first and attached then, because CREATE TABLE ... PARTITION OF locks the parent against all readers and writers, and
+-- ATTACH PARTITION only against other changes of the schema. Its indexes are there already, so that attaching takes them over.
 CREATE FUNCTION relayops.ensure_partitions(from_moment timestamptz, to_moment timestamptz) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -293,12 +300,13 @@ BEGIN
     FOREACH parent IN ARRAY ARRAY['events', 'deliveries', 'delivery_attempts'] LOOP
       child := parent || '_' || to_char(week, 'IYYY"w"IW');
       IF to_regclass('relayops.' || child) IS NULL THEN
-        EXECUTE format('CREATE TABLE relayops.%I PARTITION OF relayops.%I FOR VALUES FROM (%L) TO (%L)', child, parent,
-          relayops.first_id_at(week AT TIME ZONE 'UTC'),
-          relayops.first_id_at((week + interval '7 days') AT TIME ZONE 'UTC'));
+        EXECUTE format('CREATE TABLE relayops.%I (LIKE relayops.%I INCLUDING ALL)', child, parent);
         IF parent = 'deliveries' THEN
           EXECUTE format('ALTER TABLE relayops.%I SET (fillfactor = 55)', child);
         END IF;
+        EXECUTE format('ALTER TABLE relayops.%I ATTACH PARTITION relayops.%I FOR VALUES FROM (%L) TO (%L)', parent, child,
+          relayops.first_id_at(week AT TIME ZONE 'UTC'),
+          relayops.first_id_at((week + interval '7 days') AT TIME ZONE 'UTC'));
         made := made + 1;
       END IF;
     END LOOP;

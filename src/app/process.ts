@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net';
 import type { Config } from '../config/index.ts';
 import { preparePartitions } from '../delivery/index.ts';
 import { migrate } from '../platform/db/migrate.ts';
+import type { Part } from '../platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../platform/telemetry/logger.ts';
 import { type Api, createApi, createProbes } from './api.ts';
 import { projectFile } from './paths.ts';
@@ -16,6 +17,9 @@ export interface RelayProcess {
   stop(): Promise<void>;
 }
 
+/** After the deadline the worker has its last results committed: it allows 5 s for that. */
+const COMMIT_RESULTS_MS = 6_000;
+
 /** Migrates, then starts the parts of the configured role. @throws when the database is away or a port is taken */
 export async function startProcess(config: Config, logger: Logger): Promise<RelayProcess> {
   const applied = await migrate(config['database.url'], projectFile('migrations'));
@@ -26,24 +30,34 @@ export async function startProcess(config: Config, logger: Logger): Promise<Rela
   let api: Api | undefined;
   lifecycle.add({ name: 'partitions', start: () => preparePartitions(runtime.database) });
   lifecycle.add({ name: 'backlog', start: () => backlog.start(), stop: () => backlog.stop() });
-  if (role !== 'api') {
-    lifecycle.add({ name: 'worker', start: () => worker.start(), stop: (deadline) => worker.stop(deadline) });
-    lifecycle.add({ name: 'replays', start: () => replays.start(), stop: () => replays.stop() });
-    lifecycle.add({ name: 'janitor', start: () => janitor.start(), stop: () => janitor.stop() });
-  }
-  lifecycle.add({
+  const background: Part[] = [
+    {
+      name: 'worker',
+      start: () => worker.start(),
+      stop: (deadline) => worker.stop(deadline),
+      graceMs: COMMIT_RESULTS_MS,
+    },
+    { name: 'replays', start: () => replays.start(), stop: () => replays.stop() },
+    { name: 'janitor', start: () => janitor.start(), stop: () => janitor.stop() },
+  ];
+  const http: Part = {
     name: 'http',
     start: async () => {
       api = role === 'worker' ? await createProbes(runtime) : await createApi(runtime);
       await api.server.listen({ host: config['http.host'], port: config['http.port'] });
     },
     stop: (deadline) => api?.stop(deadline),
-  });
+  };
+  // Side by side: a client that keeps its connection open must not take the time that requests in flight need.
+  lifecycle.add(...(role === 'api' ? [] : background), http);
   await lifecycle.start();
   return {
     runtime,
     url: urlOf(api!, config),
-    stop: () => lifecycle.stop(AbortSignal.timeout(config['shutdown.timeoutMs'])),
+    stop: () => {
+      worker.stopIntake();
+      return lifecycle.stop(AbortSignal.timeout(config['shutdown.timeoutMs']));
+    },
   };
 }
 

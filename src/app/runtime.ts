@@ -12,7 +12,7 @@ import { HttpSender } from '../platform/http/sender.ts';
 import { Lifecycle } from '../platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../platform/telemetry/logger.ts';
 import { createMetrics, type Metrics } from '../platform/telemetry/metrics.ts';
-import { systemClock, type Clock } from '../shared/clock.ts';
+import { type Clock, monotonicClock, systemClock } from '../shared/clock.ts';
 import { PostgresTransport } from '../transport/postgres/index.ts';
 import type { Transport } from '../transport/port.ts';
 import { observeAttempt } from './observe-attempt.ts';
@@ -64,13 +64,13 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     secretBox,
     onError: (error) => report(error, 'directory'),
   });
-  const coordination = new MemoryCoordination(clock);
+  const coordination = new MemoryCoordination(monotonicClock);
   const transport = new PostgresTransport({
     database,
     directory,
     coordination,
     config,
-    clock,
+    clock: monotonicClock,
     instance,
     onError: report,
     onClaim: ({ durationMs, rows, lostAttempts }) => {
@@ -87,11 +87,11 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     clock,
     onWork: (endpointIds) =>
       transport.announce(Array.from(endpointIds, (endpointId) => ({ endpointId, inMs: 0 }))),
-    onGroup: ({ events, duplicates, durationMs }) => {
+    onGroup: ({ events, stored, replayed, durationMs }) => {
       metrics.acceptSeconds.observe(durationMs / 1000);
       metrics.acceptGroupSize.observe(events);
-      metrics.eventsDuplicate.inc(duplicates);
-      metrics.eventsAccepted.inc(events - duplicates);
+      metrics.eventsDuplicate.inc(replayed);
+      metrics.eventsAccepted.inc(stored);
     },
   });
   const backlog = new BacklogGate({

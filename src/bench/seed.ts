@@ -141,13 +141,15 @@ export async function seedFinished(
 
 /** What autovacuum would have done by the time such data is real, and a checkpoint, so that the run does not pay for the seeding. */
 async function settle(system: BenchSystem): Promise<void> {
-  const client = await system.runtime.database.delivery.connect();
+  // A connection of its own: the pools end statements that run as long as this.
+  const client = system.runtime.database.dedicatedClient();
+  await client.connect();
   try {
     await client.query('SET statement_timeout = 0');
     for (const table of ['events', 'deliveries', 'delivery_attempts', 'delivery_work'])
       await client.query(`VACUUM ANALYZE relayops.${table}`);
     await client.query('CHECKPOINT');
   } finally {
-    client.release();
+    await client.end();
   }
 }

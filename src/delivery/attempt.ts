@@ -78,6 +78,27 @@ export function deferWithoutAttempt(work: ClaimedWork, delayMs: number): Finishe
   return { ...identity(work), attempt: null, next: { kind: 'pending', delayMs, deferral: true } };
 }
 
+/** Something was sent, and then we failed ourselves: the receiver may have it. It is tried again after the first back-off. */
+export function unknownAttempt(work: ClaimedWork, startedAtMs: number): FinishedAttempt {
+  const disposition = nextDisposition(
+    { kind: 'unknown' },
+    work.target.retry,
+    work.attemptNumber - work.priorAttempts,
+    1,
+  );
+  const attempt: RecordedAttempt = {
+    startedAtMs,
+    durationMs: 0,
+    outcome: 'unknown',
+    httpStatus: null,
+    errorCode: 'internal',
+    errorDetail: 'The answer could not be processed on our side.',
+    responseHeaders: null,
+    responseBody: null,
+  };
+  return { ...identity(work), attempt, next: nextState(disposition) };
+}
+
 function identity(work: ClaimedWork) {
   const { deliveryId, eventId, tenantId, endpointId, leaseToken, attemptNumber } = work;
   return { deliveryId, eventId, tenantId, endpointId, leaseToken, attemptNumber };

@@ -35,7 +35,8 @@ export interface ClaimedRow {
  *
  * Index: delivery_work_due, one range an endpoint from its floor on, so that a million rows of a dead endpoint cost the others
  * nothing, and dead index entries below the floor are not waded through. MATERIALIZED: a nested loop could run the sub-select
- * again and take more than the limit. SKIP LOCKED: claimers do not wait for each other. The update touches no indexed column
+ * again and take more than the limit. The update finds the locked rows by their place (ctid), since a join by key would leave the planner
+ * the choice to read the whole key index, which it takes for free when it plans on an empty table. SKIP LOCKED: claimers do not wait for each other. The update touches no indexed column
  * (HOT). The lease token comes from a sequence, never from the attempt number.
  *
  * A row with an expired lease had a worker that vanished: its attempt is recorded as `unknown` in this same statement (SPEC D3).
@@ -45,7 +46,7 @@ const claimByEndpoint = prepared(`
     SELECT * FROM unnest($1::uuid[], $2::int[], $3::float8[]) AS w (endpoint_id, slots, floor_ms)
   ), picked AS MATERIALIZED (
     SELECT p.* FROM want w CROSS JOIN LATERAL (
-      SELECT d.delivery_id, d.lease_token AS lost_token, d.leased_by AS lost_worker
+      SELECT d.ctid AS tid, d.lease_token AS lost_token, d.leased_by AS lost_worker
       FROM relayops.delivery_work d
       WHERE d.endpoint_id = w.endpoint_id AND d.due_at >= to_timestamp(w.floor_ms / 1000) AND d.due_at <= now()
         AND (d.lease_until IS NULL OR d.lease_until <= now())
@@ -54,7 +55,7 @@ const claimByEndpoint = prepared(`
     UPDATE relayops.delivery_work d
     SET lease_token = nextval('relayops.lease_tokens'), lease_until = now() + $4 * interval '1 ms', leased_by = $5,
         attempt_no = d.attempt_no + 1
-    FROM picked p WHERE d.delivery_id = p.delivery_id
+    FROM picked p WHERE d.ctid = p.tid
     RETURNING d.delivery_id, d.event_id, d.tenant_id, d.endpoint_id, d.lease_token, d.attempt_no, d.prior_attempts, d.due_at,
               p.lost_token, p.lost_worker
   ), lost AS (

@@ -74,7 +74,8 @@ function classifyFailure(code: FailureCode): AttemptOutcome {
 }
 
 /**
- * The delivery's next state after an attempt.
+ * The delivery's next state after an attempt. A receiver may ask for a longer pause than the back-off, not for a shorter one: with
+ * `Retry-After: 0` all attempts would be used up at once.
  * @param attempt how many attempts this cycle has made, this one included, from 1
  * @param random a number in [0, 1), for the jitter
  */
@@ -97,7 +98,7 @@ export function nextDisposition(
     case 'unknown': {
       if (attempt >= policy.maxAttempts) return { kind: 'dead', reason: 'attempts_exhausted' };
       const asked = outcome.kind === 'retryable' ? outcome.retryAfterMs : null;
-      return { kind: 'retry', delayMs: asked ?? backoffMs(policy, attempt, random) };
+      return { kind: 'retry', delayMs: Math.max(asked ?? 0, backoffMs(policy, attempt, random)) };
     }
   }
 }

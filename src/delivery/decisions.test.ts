@@ -99,15 +99,19 @@ describe('nextDisposition', () => {
     );
   });
 
-  it('waits exactly as long as the receiver asked', () => {
-    expect(nextDisposition({ kind: 'retryable', retryAfterMs: 7_000 }, policy, 1, 0.5)).toEqual({
-      kind: 'retry',
-      delayMs: 7_000,
-    });
-    expect(nextDisposition({ kind: 'retryable', retryAfterMs: 0 }, policy, 1, 0.5)).toEqual({
-      kind: 'retry',
-      delayMs: 0,
-    });
+  it('waits as long as the receiver asked, and never shorter than the back-off', () => {
+    fc.assert(
+      fc.property(
+        fc.nat(1_000_000),
+        fc.integer({ min: 1, max: 4 }),
+        unit,
+        (retryAfterMs, attempt, random) => {
+          const next = nextDisposition({ kind: 'retryable', retryAfterMs }, policy, attempt, random);
+          const own = backoffMs(policy, attempt, random);
+          expect(next).toEqual({ kind: 'retry', delayMs: Math.max(retryAfterMs, own) });
+        },
+      ),
+    );
   });
 });
 

@@ -10,7 +10,7 @@ export const deliveryNotReplayable = defineError({
   code: 'DELIVERY_NOT_REPLAYABLE',
   kind: 'conflict',
   title: 'Only failed, dead and cancelled deliveries can be replayed.',
-  fix: 'Look at its state. One whose subscription filter could not be evaluated has to be sent again as an event.',
+  fix: 'Look at its state. One whose endpoint is deleted has nowhere to go; one whose subscription filter could not be evaluated has to be sent again as an event.',
 });
 export const replayScopeMissing = defineError({
   code: 'REPLAY_SCOPE_MISSING',

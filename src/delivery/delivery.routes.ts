@@ -170,7 +170,9 @@ function replayRoutes(app: HttpServer, { database, deliveries, replays }: Delive
       const { endpointId } = request.params;
       if (!isId(endpointId) || !(await endpointExists(database.requests, principal.tenantId, endpointId)))
         throw routeNotFound();
-      return reply.code(202).send(await replays.start(principal, { endpointId, from: request.body.since }));
+      const { since } = request.body;
+      momentOf(since, 'body/since');
+      return reply.code(202).send(await replays.start(principal, { endpointId, from: since }));
     },
   );
 

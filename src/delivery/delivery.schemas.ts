@@ -118,9 +118,13 @@ export const ReplayCount = Type.Object({
 });
 export const ReplayJob = Type.Object({
   jobId: Type.String(),
-  state: Type.Enum(['running', 'completed', 'cancelled']),
+  state: Type.Enum(['running', 'completed', 'cancelled', 'failed'], {
+    description:
+      '`failed`: five steps in a row went wrong. What was reopened until then stays reopened; a new job covers the rest.',
+  }),
   total: Type.Integer({ description: 'What it covered when it was made.' }),
   replayed: Type.Integer(),
+  error: Type.Union([Type.String(), Type.Null()], { description: 'Why it failed.' }),
   requestedBy: Type.String(),
   createdAt: Moment,
   finishedAt: MomentOrNull,

@@ -1,5 +1,6 @@
 import type { Database } from '../platform/db/database.ts';
 import { cursorInvalid, decodeCursor, encodeCursor } from '../platform/http/cursor.ts';
+import { momentOf } from '../platform/http/moment.ts';
 import type { Page } from '../platform/http/page.ts';
 import { routeNotFound } from '../platform/http/problem.ts';
 import {
@@ -109,8 +110,8 @@ export class DeliveryService {
       eventId: (query.eventId ?? null) as EventId | null,
       type: query.type ?? null,
       state: state === 'pending' || state === 'in_progress' ? null : (state ?? null),
-      fromId: query.from === undefined ? null : firstIdAt(Date.parse(query.from)),
-      toId: query.to === undefined ? null : firstIdAt(Date.parse(query.to)),
+      fromId: query.from === undefined ? null : firstIdAt(momentOf(query.from, 'querystring/from')),
+      toId: query.to === undefined ? null : firstIdAt(momentOf(query.to, 'querystring/to')),
     };
     return listDeliveries(
       this.#database.requests,

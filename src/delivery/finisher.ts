@@ -27,6 +27,7 @@ export class Finisher {
   #waiting: FinishedAttempt[] = [];
   #running: Promise<void> | undefined;
   #givenUp = false;
+  #isStalled = false;
 
   constructor(deps: FinisherDeps) {
     this.#deps = deps;
@@ -35,6 +36,11 @@ export class Finisher {
   /** Results that are not committed yet, without those of the batch that is being written. */
   get backlog(): number {
     return this.#waiting.length;
+  }
+
+  /** The database does not take results now: what is claimed meanwhile would run into the end of its lease. */
+  get isStalled(): boolean {
+    return this.#isStalled;
   }
 
   add(result: FinishedAttempt): void {
@@ -65,12 +71,14 @@ export class Finisher {
       const started = performance.now();
       try {
         const late = await finishWork(this.#deps.database.delivery, this.#deps.worker, batch);
+        this.#isStalled = false;
         this.#deps.onCommitted(batch, new Set(late), performance.now() - started);
         return;
       } catch (error) {
         this.#deps.onError(error);
         if (this.#givenUp) return;
         if (isTransient(error)) {
+          this.#isStalled = true;
           await sleep(RETRY_PAUSE_MS);
           continue;
         }

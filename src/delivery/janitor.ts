@@ -12,6 +12,7 @@ import {
   findOldWeeks,
   giveUpLocksSoon,
   hasOpenWork,
+  lockWeek,
   type PartitionWeek,
   tryPartitionLock,
   waitPartitionLock,
@@ -36,6 +37,7 @@ export interface JanitorDeps {
 const DAYS_AHEAD = 21;
 const DAYS_IN_PARTITION = 7;
 const LOCK_NOT_AVAILABLE = '55P03';
+const UNDEFINED_TABLE = '42P01';
 /** Batches of one kind in one round at most, so that every kind gets its turn. */
 const BATCHES_A_ROUND = 50;
 
@@ -119,6 +121,8 @@ export class Janitor {
   /** @returns false when it has to stay: something in it is open, or somebody is at it now, and the next round tries again */
   async #dropWeek(week: PartitionWeek): Promise<boolean> {
     return this.#changePartitions(async (tx) => {
+      // The look comes after the lock, as a statement of its own: a replay that reopened something has committed by then.
+      await lockWeek(tx, week);
       if (await hasOpenWork(tx, week)) return false;
       await dropWeek(tx, week);
       return true;
@@ -134,7 +138,8 @@ export class Janitor {
         return change(tx);
       });
     } catch (error) {
-      if (sqlState(error) === LOCK_NOT_AVAILABLE) return false;
+      // Somebody is at it, or another process has dropped it already.
+      if (sqlState(error) === LOCK_NOT_AVAILABLE || sqlState(error) === UNDEFINED_TABLE) return false;
       throw error;
     }
   }

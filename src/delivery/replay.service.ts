@@ -1,4 +1,6 @@
+import { endpointExists } from '../endpoints/index.ts';
 import type { Database } from '../platform/db/database.ts';
+import { momentOf } from '../platform/http/moment.ts';
 import { idAfter, type Page, toPage } from '../platform/http/page.ts';
 import { routeNotFound } from '../platform/http/problem.ts';
 import type { Clock } from '../shared/clock.ts';
@@ -49,6 +51,8 @@ export class ReplayService {
   async one({ tenantId, actor }: Requester, deliveryId: string): Promise<void> {
     const { database, deliveries, transport } = this.#deps;
     const row = await deliveries.row(tenantId, deliveryId);
+    if (!(await endpointExists(database.requests, tenantId, row.endpoint_id)))
+      throw deliveryNotReplayable({ detail: 'Its endpoint is deleted.' });
     const reopened = await database.transaction(async (tx) => {
       const done = await reopenDeliveries(tx, tenantId, [row], { actor, jobId: null });
       await transport.enqueue(
@@ -134,8 +138,8 @@ function toFilter(body: ReplayBody): ReplayFilter {
     eventType: eventType ?? null,
     states: body.states ?? ['failed', 'dead'],
     reason: body.reason ?? null,
-    fromId: from === undefined ? null : firstIdAt(Date.parse(from)),
-    toId: to === undefined ? null : firstIdAt(Date.parse(to)),
+    fromId: from === undefined ? null : firstIdAt(momentOf(from, 'body/from')),
+    toId: to === undefined ? null : firstIdAt(momentOf(to, 'body/to')),
   };
 }
 
@@ -145,6 +149,7 @@ function toJob(row: ReplayJobRow): ReplayJob {
     state: row.state,
     total: row.total,
     replayed: row.replayed,
+    error: row.state === 'failed' ? row.error : null,
     requestedBy: row.requested_by,
     createdAt: row.created_at.toISOString(),
     finishedAt: row.finished_at?.toISOString() ?? null,

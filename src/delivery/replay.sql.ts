@@ -115,7 +115,7 @@ export interface ReplayJobRow {
   readonly job_id: JobId;
   readonly tenant_id: TenantId;
   readonly filter: ReplayFilter;
-  readonly state: 'running' | 'completed' | 'cancelled';
+  readonly state: 'running' | 'completed' | 'cancelled' | 'failed';
   readonly total: number;
   readonly replayed: number;
   readonly cursor_event_id: EventId | null;
@@ -123,6 +123,11 @@ export interface ReplayJobRow {
   readonly requested_by: string;
   readonly created_at: Date;
   readonly finished_at: Date | null;
+  /** When it was its turn last; null before the first step. */
+  readonly stepped_at: Date | null;
+  /** Steps that went wrong since the last one that did not. */
+  readonly failures: number;
+  readonly error: string | null;
 }
 
 const insertJob = prepared(`
@@ -175,9 +180,12 @@ export async function cancelReplayJob(db: Queryable, tenantId: TenantId, jobId: 
 }
 
 const lockJob = prepared(`
-  SELECT * FROM relayops.replay_jobs WHERE state = 'running' ORDER BY job_id LIMIT 1 FOR UPDATE SKIP LOCKED`);
+  SELECT * FROM relayops.replay_jobs WHERE state = 'running' ORDER BY stepped_at NULLS FIRST, job_id LIMIT 1 FOR UPDATE SKIP LOCKED`);
 
-/** A running job that no other process is stepping, locked for this transaction. Index: replay_jobs_running. */
+/**
+ * The running job whose last step is the longest ago and that no other process is stepping, locked for this transaction: jobs take turns,
+ * so that neither a large one nor one that fails holds up the others. Index: replay_jobs_running.
+ */
 export async function lockRunningJob(db: Queryable): Promise<ReplayJobRow | undefined> {
   return (await db.query<ReplayJobRow>(lockJob([]))).rows[0];
 }
@@ -185,7 +193,8 @@ export async function lockRunningJob(db: Queryable): Promise<ReplayJobRow | unde
 const moveJob = prepared(`
   UPDATE relayops.replay_jobs
   SET replayed = replayed + $2, cursor_event_id = coalesce($3, cursor_event_id), cursor_endpoint_id = coalesce($4, cursor_endpoint_id),
-      state = CASE WHEN $5 THEN 'completed' ELSE state END, finished_at = CASE WHEN $5 THEN now() END
+      state = CASE WHEN $5 THEN 'completed' ELSE state END, finished_at = CASE WHEN $5 THEN now() END,
+      stepped_at = clock_timestamp(), failures = 0, error = NULL
   WHERE job_id = $1`);
 
 /** Progress, in the transaction that made it. */
@@ -197,4 +206,21 @@ export async function advanceReplayJob(
   await db.query(
     moveJob([jobId, step.replayed, step.last?.event_id ?? null, step.last?.endpoint_id ?? null, step.done]),
   );
+}
+
+const failStep = prepared(`
+  UPDATE relayops.replay_jobs
+  SET failures = failures + 1, error = $2, stepped_at = clock_timestamp(),
+      state = CASE WHEN failures + 1 >= $3 THEN 'failed' ELSE state END,
+      finished_at = CASE WHEN failures + 1 >= $3 THEN now() END
+  WHERE job_id = $1 AND state = 'running'`);
+
+/** A step that went wrong, after its transaction was rolled back. After `limit` of them in a row the job has failed. Index: primary key. */
+export async function recordFailedStep(
+  db: Queryable,
+  jobId: JobId,
+  error: string,
+  limit: number,
+): Promise<void> {
+  await db.query(failStep([jobId, error, limit]));
 }

@@ -17,7 +17,7 @@ export async function waitPartitionLock(db: Queryable): Promise<void> {
   await db.query(waitLock([]));
 }
 
-const ensure = prepared(`SELECT relayops.ensure_partitions(now(), now() + $1 * interval '1 day') AS made`);
+const ensure = prepared(`SELECT relayops.ensure_partitions(now() - interval '1 day', now() + $1 * interval '1 day') AS made`);
 
 /** Under the lock. @returns how many partitions were made */
 export async function ensurePartitions(db: Queryable, daysAhead: number): Promise<number> {
@@ -51,6 +51,17 @@ export async function findOldWeeks(db: Queryable, retentionDays: number): Promis
   return (await db.query<PartitionWeek>(oldWeeks([retentionDays]))).rows;
 }
 
+/** Nobody reads or writes the week from here on, until the transaction ends. @throws SQLSTATE 55P03 when somebody is at it */
+export async function lockWeek(db: Queryable, week: PartitionWeek): Promise<void> {
+  const tables = partitionsOf(week).map((name) => `relayops.${name}`);
+  await db.query({ text: `LOCK TABLE ${tables.join(', ')} IN ACCESS EXCLUSIVE MODE` });
+}
+
+function partitionsOf(week: PartitionWeek): string[] {
+  if (!/^\d{4}w\d{2}$/.test(week.suffix)) throw new Error(`unexpected partition name events_${week.suffix}`);
+  return ['delivery_attempts', 'deliveries', 'events'].map((table) => `${table}_${week.suffix}`);
+}
+
 const openInWeek = prepared(
   `SELECT EXISTS (SELECT 1 FROM relayops.delivery_work WHERE event_id >= $1 AND event_id < $2) AS open`,
 );
@@ -60,13 +71,9 @@ export async function hasOpenWork(db: Queryable, week: PartitionWeek): Promise<b
   return (await db.query<{ open: boolean }>(openInWeek([week.from_id, week.to_id]))).rows[0]?.open === true;
 }
 
-/** Drops a week, children first, after `giveUpLocksSoon`. @throws SQLSTATE 55P03 when somebody is at it */
+/** Drops a week, children first, under `lockWeek`. */
 export async function dropWeek(db: Queryable, week: PartitionWeek): Promise<void> {
-  if (!/^\d{4}w\d{2}$/.test(week.suffix)) throw new Error(`unexpected partition name events_${week.suffix}`);
-  for (const table of ['delivery_attempts', 'deliveries', 'events']) {
-    // Another process may have dropped it since the weeks were listed.
-    await db.query({ text: `DROP TABLE IF EXISTS relayops.${table}_${week.suffix}` });
-  }
+  for (const table of partitionsOf(week)) await db.query({ text: `DROP TABLE relayops.${table}` });
 }
 
 const oldDeliveries = prepared(`

@@ -2,11 +2,18 @@ import type { Config } from '../config/index.ts';
 import type { Coordination } from '../coordination/port.ts';
 import { disableEndpoint, type EndpointDirectory } from '../endpoints/index.ts';
 import type { Database } from '../platform/db/database.ts';
-import type { HttpSender } from '../platform/http/sender.ts';
+import type { HttpSender, SendOutcome } from '../platform/http/sender.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { DeliveryId } from '../shared/ids.ts';
 import type { Capacity, ClaimedWork, Transport } from '../transport/port.ts';
-import { deferWithoutAttempt, endWithoutAttempt, judgeAttempt, type Judgement } from './attempt.ts';
+import {
+  type AttemptTiming,
+  deferWithoutAttempt,
+  endWithoutAttempt,
+  judgeAttempt,
+  type Judgement,
+  unknownAttempt,
+} from './attempt.ts';
 import type { FinishedAttempt } from './finish.sql.ts';
 import { Finisher } from './finisher.ts';
 import { PayloadLoader } from './payload-loader.ts';
@@ -44,8 +51,8 @@ export class DeliveryWorker {
   readonly #finisher: Finisher;
   readonly #payloads: PayloadLoader;
   readonly #intake = new AbortController();
-  /** Aborts waits for payloads when a graceful stop runs out of time; requests in flight are ended through the sender. */
-  readonly #hardStop = new AbortController();
+  /** A graceful stop ran out of time: nothing more is sent. */
+  #isCut = false;
   readonly #capacity: Capacity;
   #inFlight = 0;
   #more: () => void = () => undefined;
@@ -65,7 +72,7 @@ export class DeliveryWorker {
     const maxBacklog = deps.config['delivery.finishBatch'] * 4;
     this.#capacity = {
       free: () =>
-        this.#finisher.backlog > maxBacklog
+        this.#finisher.isStalled || this.#finisher.backlog > maxBacklog
           ? 0
           : Math.max(0, deps.config['delivery.concurrency'] - this.#inFlight),
       onMore: (listener) => void (this.#more = listener),
@@ -81,21 +88,27 @@ export class DeliveryWorker {
     this.#running ??= this.#run();
   }
 
+  /** Takes no new work. Idempotent; `stop` does it as well. */
+  stopIntake(): void {
+    this.#intake.abort();
+  }
+
   /**
    * Stops in order: no new work, requests in flight end by themselves until `deadline` aborts, then they are ended and recorded as
    * unknown; results are committed. Idempotent.
    */
   async stop(deadline: AbortSignal): Promise<void> {
-    this.#intake.abort();
-    await this.#running;
-    const hardStop = (): void => {
-      this.#hardStop.abort();
+    this.stopIntake();
+    const cut = (): void => {
+      this.#isCut = true;
+      this.#payloads.stop();
       this.#deps.sender.abortAll();
     };
-    deadline.addEventListener('abort', hardStop, { once: true });
-    if (deadline.aborted) hardStop();
+    deadline.addEventListener('abort', cut, { once: true });
+    if (deadline.aborted) cut();
+    await this.#running;
     if (this.#inFlight > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
-    deadline.removeEventListener('abort', hardStop);
+    deadline.removeEventListener('abort', cut);
     await this.#finisher.flush(AbortSignal.timeout(FLUSH_MS));
   }
 
@@ -110,19 +123,17 @@ export class DeliveryWorker {
 
   /** One delivery from claim to result. Whatever goes wrong in here concerns this delivery only. */
   async #deliver(work: ClaimedWork): Promise<void> {
-    let used = false;
+    const progress = { sent: false };
     try {
-      const ready = this.#withoutSending(work);
-      if (ready) this.#finisher.add(ready);
-      else {
-        used = true;
-        await this.#attempt(work);
-      }
+      const result = this.#withoutSending(work);
+      if (result) this.#finisher.add(result);
+      else await this.#attempt(work, progress);
     } catch (error) {
       this.#deps.onError(error, 'delivery');
-      this.#finisher.add(deferWithoutAttempt(work, this.#deps.config['delivery.deferMs']));
+      // Once something was sent it is not known what became of it; before that nothing happened.
+      this.#finisher.add(progress.sent ? unknownAttempt(work, this.#deps.clock.now()) : this.#deferred(work));
     } finally {
-      this.#deps.coordination.release([work.permit], used);
+      this.#deps.coordination.release([work.permit], progress.sent);
       this.#inFlight -= 1;
       this.#more();
       if (this.#inFlight === 0) this.#idle?.();
@@ -132,53 +143,91 @@ export class DeliveryWorker {
   /** The result when nothing may be sent, or null. */
   #withoutSending(work: ClaimedWork): FinishedAttempt | null {
     const { target } = work;
-    if (this.#hardStop.signal.aborted) return deferWithoutAttempt(work, 0);
     if (work.eventType === '') return endWithoutAttempt(work, 'cancelled', 'event_missing');
     if (target.state === 'deleted') return endWithoutAttempt(work, 'cancelled', 'endpoint_deleted');
-    if (target.state !== 'active') return deferWithoutAttempt(work, this.#deps.config['delivery.deferMs']);
+    if (target.state !== 'active') return this.#deferred(work);
     // The attempt before this one was the last allowed, and its worker vanished.
     if (work.attemptNumber - work.priorAttempts > target.retry.maxAttempts)
       return endWithoutAttempt(work, 'dead', 'attempts_exhausted');
     return null;
   }
 
-  async #attempt(work: ClaimedWork): Promise<void> {
-    const { clock, config, sender } = this.#deps;
+  async #attempt(work: ClaimedWork, progress: { sent: boolean }): Promise<void> {
     const payload = work.payload
       ? { bytes: work.payload, release: noRelease }
-      : await this.#payloads.load(work, this.#hardStop.signal);
-    const startedAtMs = clock.now();
+      : await this.#payloads.load(work, this.#msToSpare(work));
+    // A request that could end after its lease might run beside its successor's.
+    if (payload === null || this.#msToSpare(work) < 0 || this.#isCut) {
+      payload?.release();
+      this.#finisher.add(this.#deferred(work));
+      return;
+    }
+    const startedAtMs = this.#deps.clock.now();
     const started = performance.now();
-    const sent = await sender.send({
-      url: work.target.url,
-      headers: requestHeaders(work, payload.bytes, startedAtMs),
-      body: payload.bytes,
-      timeoutMs: work.target.timeoutMs,
-    });
-    payload.release();
-    const durationMs = performance.now() - started;
+    let sent: SendOutcome;
+    try {
+      const headers = requestHeaders(work, payload.bytes, startedAtMs);
+      progress.sent = true;
+      sent = await this.#deps.sender.send({
+        url: work.target.url,
+        headers,
+        body: payload.bytes,
+        timeoutMs: work.target.timeoutMs,
+      });
+    } finally {
+      payload.release();
+    }
+    this.#record(work, sent, { startedAtMs, durationMs: performance.now() - started });
+  }
+
+  #record(work: ClaimedWork, sent: SendOutcome, timing: AttemptTiming): void {
+    const { config } = this.#deps;
     const rules = {
       retryAfterCapMs: config['delivery.retryAfterCapMs'],
       keepResponseBytes: config['delivery.keepResponseBytes'],
     };
-    const judgement = judgeAttempt(work, sent, { startedAtMs, durationMs }, rules, Math.random());
-    if (judgement.disposition.kind === 'failed' && judgement.disposition.disableEndpoint)
-      await this.#disable(work);
+    const judgement = judgeAttempt(work, sent, timing, rules, Math.random());
     this.#finisher.add(judgement.result);
+    if (judgement.disposition.kind === 'failed' && judgement.disposition.disableEndpoint)
+      void this.#disable(work);
     const { attempt } = judgement.result;
-    this.#deps.onAttempt({
-      work,
-      judgement,
-      httpStatus: attempt?.httpStatus ?? null,
-      errorCode: attempt?.errorCode ?? null,
-      durationMs,
-    });
+    try {
+      this.#deps.onAttempt({
+        work,
+        judgement,
+        httpStatus: attempt?.httpStatus ?? null,
+        errorCode: attempt?.errorCode ?? null,
+        durationMs: timing.durationMs,
+      });
+    } catch (error) {
+      // The result is on its way; an observer's fault must not make a second one.
+      this.#deps.onError(error, 'observer');
+    }
   }
 
-  /** 410 Gone. When the database is away the endpoint stays as it is, and its next delivery says 410 again. */
+  /** Time left until the longest this attempt may take would outlast its lease. */
+  #msToSpare(work: ClaimedWork): number {
+    return (
+      work.leaseEndsAtMs -
+      performance.now() -
+      work.target.timeoutMs -
+      this.#deps.config['delivery.leaseMarginMs'] / 2
+    );
+  }
+
+  #deferred(work: ClaimedWork): FinishedAttempt {
+    return deferWithoutAttempt(work, this.#isCut ? 0 : this.#deps.config['delivery.deferMs']);
+  }
+
+  /** 410 Gone. When the database is away, or the endpoint was changed meanwhile, it stays as it is. */
   async #disable(work: ClaimedWork): Promise<void> {
     try {
-      await disableEndpoint(this.#deps.database.requests, work.endpointId, 'The receiver answered 410 Gone.');
+      await disableEndpoint(
+        this.#deps.database.delivery,
+        work.endpointId,
+        work.target.version,
+        'The receiver answered 410 Gone.',
+      );
       this.#deps.directory.forgetTarget(work.endpointId);
     } catch (error) {
       this.#deps.onError(error, 'disable');

@@ -61,14 +61,18 @@ export async function bumpRoutingVersion(db: Queryable, tenantId: TenantId): Pro
 }
 
 const disable = prepared(`
-  UPDATE relayops.webhook_endpoints SET state = 'disabled', state_reason = $2, version = version + 1, updated_at = now()
-  WHERE endpoint_id = $1 AND state <> 'disabled' AND deleted_at IS NULL`);
+  UPDATE relayops.webhook_endpoints SET state = 'disabled', state_reason = $3, version = version + 1, updated_at = now()
+  WHERE endpoint_id = $1 AND version = $2 AND state <> 'disabled' AND deleted_at IS NULL`);
 
-/** The receiver itself said 410 Gone. @returns whether it was this call that disabled it */
+/**
+ * The receiver itself said 410 Gone. @param version of the endpoint that was called: one that was changed meanwhile stays as it is
+ * @returns whether it was this call that disabled it
+ */
 export async function disableEndpoint(
   db: Queryable,
   endpointId: EndpointId,
+  version: number,
   reason: string,
 ): Promise<boolean> {
-  return (await db.query(disable([endpointId, reason]))).rowCount === 1;
+  return (await db.query(disable([endpointId, version, reason]))).rowCount === 1;
 }

@@ -66,10 +66,15 @@ export class EndpointDirectory {
     this.#targets.delete(endpointId);
   }
 
+  /** Another process told of work: an endpoint that was waiting here has perhaps been resumed there. */
+  forgetWaitingTarget(endpointId: EndpointId): void {
+    if (this.#targets.get(endpointId)?.state !== 'active') this.#targets.delete(endpointId);
+  }
+
   async routing(tenantId: TenantId): Promise<RoutingTable> {
     const known = this.#tables.get(tenantId);
     if (known) return known;
-    const loading = findRouting(this.#deps.database.requests, tenantId).then(
+    const loading = findRouting(this.#deps.database.delivery, tenantId).then(
       ({ version, rows }) => new RoutingTable(version, rows),
     );
     if (this.#tables.size >= MAX_TABLES) this.#tables.clear();
@@ -83,7 +88,7 @@ export class EndpointDirectory {
   }
 
   async #load(ids: readonly EndpointId[]): Promise<DeliveryTarget[]> {
-    const targets = (await findTargets(this.#deps.database.requests, ids)).map((row) => this.#toTarget(row));
+    const targets = (await findTargets(this.#deps.database.delivery, ids)).map((row) => this.#toTarget(row));
     if (this.#targets.size + targets.length > MAX_TARGETS) this.#targets.clear();
     for (const target of targets) this.#targets.set(target.endpointId, target);
     return targets;
@@ -123,7 +128,7 @@ export class EndpointDirectory {
   }
 
   async #refresh(): Promise<void> {
-    const current = await findVersions(this.#deps.database.requests, [...this.#targets.keys()]);
+    const current = await findVersions(this.#deps.database.delivery, [...this.#targets.keys()]);
     const changed = current
       .filter((row) => this.#targets.get(row.endpoint_id)?.version !== row.version)
       .map((row) => row.endpoint_id);

@@ -29,7 +29,7 @@ const CACHED_TYPES = 1_000;
 export class RoutingTable {
   /** Compared with the database's at acceptance; a difference means that this table is old. */
   readonly version: number;
-  readonly #subscriptions: readonly CompiledSubscription[];
+  readonly #subscriptions: readonly SubscriptionRow[];
   readonly #byType = new Map<string, readonly CompiledSubscription[]>();
 
   /** @param rows sorted by endpoint, which is the order of the routes */
@@ -63,7 +63,9 @@ export class RoutingTable {
   #candidates(type: string): readonly CompiledSubscription[] {
     let found = this.#byType.get(type);
     if (found === undefined) {
-      found = this.#subscriptions.filter((subscription) => matchesPattern(subscription.pattern, type));
+      found = this.#subscriptions
+        .filter((subscription) => matchesPattern(subscription.pattern, type))
+        .map((row) => ({ ...row, compiled: row.filter === null ? null : compiled(row.filter) }));
       if (this.#byType.size >= CACHED_TYPES) this.#byType.clear();
       this.#byType.set(type, found);
     }
@@ -71,13 +73,34 @@ export class RoutingTable {
   }
 }
 
-function compiled(source: string): Filter | { error: string } {
+/** Compiled filters by their source: a change of one subscription must not compile all others again. */
+const compiledFilters = new Map<string, Filter | { readonly error: string }>();
+const COMPILED_FILTERS = 10_000;
+
+function compiled(source: string): Filter | { readonly error: string } {
+  let filter = compiledFilters.get(source);
+  if (filter === undefined) {
+    filter = compileOrExplain(source);
+    if (compiledFilters.size >= COMPILED_FILTERS) compiledFilters.clear();
+    compiledFilters.set(source, filter);
+  }
+  return filter;
+}
+
+function compileOrExplain(source: string): Filter | { readonly error: string } {
   try {
     return compileFilter(source);
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error;
-    return { error: error.message };
+    return { error: storable(error.message) };
   }
+}
+
+const MAX_ERROR_LENGTH = 300;
+
+/** Texts of errors hold pieces of payloads: cut, and without U+0000, which PostgreSQL's text cannot hold. */
+function storable(text: string): string {
+  return text.replaceAll('\0', '\uFFFD').slice(0, MAX_ERROR_LENGTH);
 }
 
 /** True or false, or the text of the error. */
@@ -87,6 +110,6 @@ function judge(filter: Filter | { error: string }, scope: FilterScope): boolean 
     return filter.matches(scope);
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error;
-    return error.message;
+    return storable(error.message);
   }
 }

@@ -30,7 +30,13 @@ export interface AcceptorDeps {
   readonly clock: Clock;
   /** Called after the commit with the endpoints that have new work. */
   readonly onWork: (endpointIds: ReadonlySet<EndpointId>) => void;
-  readonly onGroup?: (report: { events: number; duplicates: number; durationMs: number }) => void;
+  readonly onGroup?: (report: GroupReport & { readonly events: number; readonly durationMs: number }) => void;
+}
+
+/** What became of a group. */
+interface GroupReport {
+  stored: number;
+  replayed: number;
 }
 
 interface Waiting {
@@ -45,6 +51,8 @@ type Routed = RoutedEvent & { readonly waiting: Waiting };
 /** How long a group is tried again while the database is away, before its callers get 503. */
 const PATIENCE_MS = 3_000;
 const RETRY_PAUSE_MS = 100;
+/** One event to more endpoints than this is a statement of its own. */
+const MAX_DELIVERIES_A_STATEMENT = 10_000;
 const MAX_REROUTES = 20;
 
 /**
@@ -94,8 +102,8 @@ export class Acceptor {
     while (this.#queue.length > 0) {
       const group = this.#takeGroup();
       const started = performance.now();
-      const duplicates = await this.#settle(group);
-      this.#deps.onGroup?.({ events: group.length, duplicates, durationMs: performance.now() - started });
+      const report = await this.#settle(group);
+      this.#deps.onGroup?.({ ...report, events: group.length, durationMs: performance.now() - started });
     }
     this.#running = undefined;
   }
@@ -114,47 +122,76 @@ export class Acceptor {
     return group;
   }
 
-  /** Answers everyone in the group. @returns how many were repeats */
-  async #settle(group: readonly Waiting[]): Promise<number> {
+  /** Answers everyone in the group. */
+  async #settle(group: readonly Waiting[]): Promise<GroupReport> {
+    const report = { stored: 0, replayed: 0 };
+    const { firsts, repeats } = foldRepeats(group);
+    const missing = await this.#routeAndWrite(firsts, report);
+    await this.#answering([...missing, ...repeats], (rest) => this.#explain(rest, report));
+    return report;
+  }
+
+  /**
+   * Routes and writes in runs of bounded size: events to thousands of endpoints would otherwise make one statement of millions of rows.
+   * @returns those that were not written
+   */
+  async #routeAndWrite(firsts: readonly Waiting[], report: GroupReport): Promise<Waiting[]> {
+    const missing: Waiting[] = [];
+    let run: Routed[] = [];
+    let deliveries = 0;
+    const flush = async (): Promise<void> => {
+      const routed = run;
+      run = [];
+      deliveries = 0;
+      const waiting = routed.map((event) => event.waiting);
+      await this.#answering(waiting, async () => void missing.push(...(await this.#write(routed, report))));
+    };
+    for (const waiting of firsts) {
+      await this.#answering([waiting], async () => {
+        const routed = await this.#route(waiting);
+        if (run.length > 0 && deliveries + routed.deliveries.length > MAX_DELIVERIES_A_STATEMENT)
+          await flush();
+        run.push(routed);
+        deliveries += routed.deliveries.length;
+      });
+    }
+    await flush();
+    return missing;
+  }
+
+  /** Whoever this concerns gets the error, and nobody else. */
+  async #answering(
+    waiting: readonly Waiting[],
+    work: (waiting: readonly Waiting[]) => Promise<void>,
+  ): Promise<void> {
     try {
-      const { firsts, repeats } = foldRepeats(group);
-      const routed = await this.#routeAll(firsts);
-      const missing = await this.#write(routed);
-      return await this.#explain([...missing, ...repeats]);
+      await work(waiting);
     } catch (error) {
-      for (const waiting of group) waiting.resolve({ ok: false, error: error as Error });
-      return 0;
+      for (const { resolve } of waiting) resolve({ ok: false, error: error as Error });
     }
   }
 
-  async #routeAll(group: readonly Waiting[]): Promise<Routed[]> {
-    const routed: Routed[] = [];
-    for (const waiting of group) {
-      const table = await this.#deps.directory.routing(waiting.event.tenantId);
-      const eventId = newId<EventId>(this.#deps.clock.now());
-      const routes = routesOf(waiting.event, eventId, (scope) => table.route(waiting.event.type, scope));
-      const deliveries = routes.map((route) => ({
-        ...route,
-        deliveryId: newId<DeliveryId>(timeOfId(eventId)),
-      }));
-      const hash = waiting.event.idempotencyKey === null ? null : bodyHash(waiting.event);
-      routed.push({
-        eventId,
-        event: waiting.event,
-        bodyHash: hash,
-        routingVersion: table.version,
-        deliveries,
-        waiting,
-      });
-    }
-    return routed;
+  async #route(waiting: Waiting): Promise<Routed> {
+    const { event } = waiting;
+    const table = await this.#deps.directory.routing(event.tenantId);
+    const eventId = newId<EventId>(this.#deps.clock.now());
+    const routes = routesOf(event, eventId, (scope) => table.route(event.type, scope));
+    return {
+      eventId,
+      event,
+      bodyHash: event.idempotencyKey === null ? null : bodyHash(event),
+      routingVersion: table.version,
+      deliveries: routes.map((route) => ({ ...route, deliveryId: newId<DeliveryId>(timeOfId(eventId)) })),
+      waiting,
+    };
   }
 
   /** Writes the group and answers those that were written. @returns the others */
-  async #write(routed: readonly Routed[]): Promise<Waiting[]> {
+  async #write(routed: readonly Routed[], report: GroupReport): Promise<Waiting[]> {
     if (routed.length === 0) return [];
     const stored = await this.#insertPatiently(routed);
-    if (stored === 'refused') return this.#writeHalves(routed);
+    if (stored === 'refused') return this.#writeHalves(routed, report);
+    report.stored += stored.length;
     const acceptedAt = new Map(stored.map((row) => [row.event_id, row.accepted_at]));
     const endpointIds = new Set<EndpointId>();
     const missing: Waiting[] = [];
@@ -207,22 +244,19 @@ export class Acceptor {
   }
 
   /** The database refused some row: halves until it stands alone and fails one caller (DESIGN 3). */
-  async #writeHalves(routed: readonly Routed[]): Promise<Waiting[]> {
+  async #writeHalves(routed: readonly Routed[], report: GroupReport): Promise<Waiting[]> {
     const middle = routed.length >> 1;
     const missing: Waiting[] = [];
     for (const half of [routed.slice(0, middle), routed.slice(middle)]) {
-      try {
-        missing.push(...(await this.#write(half)));
-      } catch (error) {
-        for (const { waiting } of half) waiting.resolve({ ok: false, error: error as Error });
-      }
+      const waiting = half.map((event) => event.waiting);
+      await this.#answering(waiting, async () => void missing.push(...(await this.#write(half, report))));
     }
     return missing;
   }
 
   /** Those that were not written: their key is taken, or their routing was old and they go round again. */
-  async #explain(missing: readonly Waiting[]): Promise<number> {
-    if (missing.length === 0) return 0;
+  async #explain(missing: readonly Waiting[], report: GroupReport): Promise<void> {
+    if (missing.length === 0) return;
     const keyed = missing.flatMap(({ event }) =>
       event.idempotencyKey === null ? [] : [{ tenantId: event.tenantId, key: event.idempotencyKey }],
     );
@@ -230,10 +264,13 @@ export class Acceptor {
     const originals = new Map(rows.map((row) => [`${row.tenant_id}/${row.key}`, row]));
     for (const waiting of missing) {
       const original = originals.get(`${waiting.event.tenantId}/${waiting.event.idempotencyKey}`);
-      if (original) waiting.resolve(answerRepeat(waiting.event, original));
-      else this.#goRoundAgain(waiting);
+      if (original === undefined) this.#goRoundAgain(waiting);
+      else {
+        const answer = answerRepeat(waiting.event, original);
+        if (answer.ok) report.replayed += 1;
+        waiting.resolve(answer);
+      }
     }
-    return originals.size;
   }
 
   #goRoundAgain(waiting: Waiting): void {

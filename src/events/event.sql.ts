@@ -70,10 +70,10 @@ export async function listEvents(
 }
 
 const expired = prepared(`
-  DELETE FROM relayops.idempotency_keys WHERE (tenant_id, key) IN (
+  DELETE FROM relayops.idempotency_keys WHERE expires_at <= now() AND (tenant_id, key) IN (
     SELECT tenant_id, key FROM relayops.idempotency_keys WHERE expires_at <= now() LIMIT $1)`);
 
-/** One bounded batch. Index: idempotency_keys_expiry (block ranges). @returns how many were removed */
+/** One bounded batch; a key that acceptance takes over meanwhile is looked at again and stays. Index: idempotency_keys_expiry (block ranges). @returns how many were removed */
 export async function deleteExpiredKeys(db: Queryable, limit: number): Promise<number> {
   return (await db.query(expired([limit]))).rowCount ?? 0;
 }

@@ -28,7 +28,7 @@ export const batchTooLarge = defineError({
   code: 'BATCH_TOO_LARGE',
   kind: 'too_large',
   title: 'The batch has more events than allowed.',
-  fix: 'Split it, or raise ingest.maxBatchEvents.',
+  fix: "Split it, or raise ingest.maxBatchEvents or the tenant's burst, whichever the detail names.",
 });
 export const rateLimited = defineError({
   code: 'RATE_LIMITED',

@@ -13,7 +13,7 @@ import {
   STRUCTURED_BATCH,
   structuredEvent,
 } from './cloudevents.ts';
-import { eventInvalid } from './events.errors.ts';
+import { batchTooLarge, eventInvalid } from './events.errors.ts';
 import {
   AcceptedEvent,
   BatchResult,
@@ -159,7 +159,11 @@ function ingestRoutes(app: HttpServer, events: EventsService): void {
     },
     async (request, reply) => {
       const { tenantId } = principalOf(request);
-      const parsed = batchEvents(request, contextOf(request, events, tenantId));
+      const parsed = batchEvents(
+        request,
+        contextOf(request, events, tenantId),
+        events.config['ingest.maxBatchEvents'],
+      );
       await events.admit(tenantId, parsed.length);
       const valid = parsed.filter((entry): entry is IncomingEvent => !(entry instanceof RelayError));
       const results = (await events.acceptAll(valid)).values();
@@ -223,7 +227,11 @@ function singleEvent(request: FastifyRequest, context: RequestContext): Incoming
 }
 
 /** Events, or the reason why one is not valid, in order. */
-function batchEvents(request: FastifyRequest, context: RequestContext): (IncomingEvent | RelayError)[] {
+function batchEvents(
+  request: FastifyRequest,
+  context: RequestContext,
+  maxEvents: number,
+): (IncomingEvent | RelayError)[] {
   const body = bodyOf(request);
   const mediaType = mediaTypeOf(request);
   if (context.idempotencyKey !== null) {
@@ -237,6 +245,7 @@ function batchEvents(request: FastifyRequest, context: RequestContext): (Incomin
   if (mediaType === STRUCTURED_BATCH) {
     if (!Array.isArray(value))
       throw eventInvalid({ fields: [{ field: 'body', reason: 'is not an array of CloudEvents' }] });
+    refuseTooMany(value.length, maxEvents);
     const slices = arrayElements(body);
     return value.map((item, i) =>
       valueOrError(() => structuredEvent(item, body.subarray(slices[i]!.start, slices[i]!.end), context)),
@@ -265,8 +274,15 @@ function batchEvents(request: FastifyRequest, context: RequestContext): (Incomin
         fix: 'Send "events" alone.',
       })),
     });
+  refuseTooMany(items.length, maxEvents);
   const slices = arrayElements(body, objectMembers(body).get('events')!.start);
   return items.map((item, i) => valueOrError(() => nativeEvent(item, body, slices[i]!.start, context)));
+}
+
+/** Before any of them is looked at: a body full of wrong little values would make as many errors. @throws BATCH_TOO_LARGE */
+function refuseTooMany(events: number, maxEvents: number): void {
+  if (events > maxEvents)
+    throw batchTooLarge({ detail: `${events} events; at most ${maxEvents} are allowed.` });
 }
 
 function valueOrError<T>(parse: () => T): T | RelayError {

@@ -2,6 +2,7 @@ import type { Config } from '../config/index.ts';
 import type { Coordination } from '../coordination/port.ts';
 import { endpointExists } from '../endpoints/index.ts';
 import type { Database } from '../platform/db/database.ts';
+import { momentOf } from '../platform/http/moment.ts';
 import { idAfter, type Page, toPage } from '../platform/http/page.ts';
 import { routeNotFound } from '../platform/http/problem.ts';
 import { RelayError } from '../shared/errors.ts';
@@ -45,7 +46,7 @@ export class EventsService {
     return this.#deps.config;
   }
 
-  /** Refuses before anything is parsed when there is no room. @throws BACKLOG_FULL, RATE_LIMITED */
+  /** Refuses before anything is parsed when there is no room. @throws BACKLOG_FULL, BATCH_TOO_LARGE, RATE_LIMITED */
   async admit(tenantId: TenantId, events: number): Promise<void> {
     const { backlog, coordination, config, limitsOf } = this.#deps;
     const { full, open } = backlog();
@@ -63,6 +64,11 @@ export class EventsService {
     const limits = own instanceof Promise ? await own : own;
     const rate = limits.ingestRate ?? config['ingest.ratePerSecond'];
     const burst = limits.ingestBurst ?? Math.max(rate, config['ingest.rateBurst']);
+    if (events > burst) {
+      throw batchTooLarge({
+        detail: `${events} events; this tenant may send at most ${burst} at once (its burst).`,
+      });
+    }
     const taken = await coordination.take(`tenant:${tenantId}`, events, { ratePerSecond: rate, burst });
     if (!taken.ok)
       throw rateLimited({
@@ -98,9 +104,7 @@ export class EventsService {
     const type = body.type ?? 'relayops.test';
     const problem = typeProblem(type);
     if (problem) throw eventInvalid({ fields: [problem] });
-    const payload = Buffer.from(
-      JSON.stringify(body.payload ?? { message: 'This is a test event from RelayOps.' }),
-    );
+    const payload = testPayload(body.payload);
     checkSize(payload.length, config['ingest.maxPayloadBytes']);
     await this.admit(tenantId, 1);
     return this.accept({
@@ -142,14 +146,25 @@ export class EventsService {
 
   async list(tenantId: TenantId, query: EventListQuery): Promise<Page<Event>> {
     const after = idAfter(query);
-    const to = query.to === undefined ? null : firstIdAt(Date.parse(query.to));
+    const to = query.to === undefined ? null : firstIdAt(momentOf(query.to, 'querystring/to'));
     const filter = {
       type: query.type ?? null,
-      fromId: query.from === undefined ? null : firstIdAt(Date.parse(query.from)),
+      fromId: query.from === undefined ? null : firstIdAt(momentOf(query.from, 'querystring/from')),
       beforeId: after !== null && to !== null ? (after < to ? after : to) : (after ?? to),
     };
     const rows = await listEvents(this.#deps.database.requests, tenantId, filter, query.limit + 1);
     return toPage(rows, query.limit, (row) => row.event_id, toEvent);
+  }
+}
+
+/** @throws EVENT_INVALID */
+function testPayload(payload: unknown): Buffer {
+  try {
+    return Buffer.from(JSON.stringify(payload ?? { message: 'This is a test event from RelayOps.' }));
+  } catch (error) {
+    // JSON.parse goes down without a limit, JSON.stringify calls itself.
+    if (!(error instanceof RangeError)) throw error;
+    throw eventInvalid({ fields: [{ field: 'payload', reason: 'is nested too deep' }], cause: error });
   }
 }
 

@@ -3,6 +3,7 @@ import { isEventType, MAX_EVENT_TYPE_LENGTH } from '../endpoints/index.ts';
 import { bodyMalformed } from '../platform/http/problem.ts';
 import type { FieldProblem } from '../shared/errors.ts';
 import type { TenantId } from '../shared/ids.ts';
+import { parseMoment } from '../shared/moment.ts';
 import { eventInvalid, payloadTooLarge } from './events.errors.ts';
 import type { IncomingEvent } from './incoming.ts';
 import { objectMembers, type Slice } from './json-slices.ts';
@@ -144,7 +145,5 @@ export function idempotencyKeyProblem(key: string): string | null {
 
 /** RFC 3339, section 5.6, with a real date in it. */
 export function isTimestamp(value: unknown): value is string {
-  if (typeof value !== 'string') return false;
-  const form = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})$/;
-  return form.test(value) && !Number.isNaN(Date.parse(value));
+  return typeof value === 'string' && parseMoment(value) !== null;
 }

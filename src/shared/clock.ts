@@ -7,3 +7,6 @@ export interface Clock {
 }
 
 export const systemClock: Clock = { now: () => Date.now() };
+
+/** Milliseconds since the process began, which no one can set: for deadlines and buckets. */
+export const monotonicClock: Clock = { now: () => performance.now() };

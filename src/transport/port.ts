@@ -9,6 +9,8 @@ export interface ClaimedWork {
   readonly eventId: EventId;
   readonly tenantId: TenantId;
   readonly endpointId: EndpointId;
+  /** When the lease runs out at the earliest, on the process's monotonic clock (`performance.now()`): nothing may be sent that could end later. */
+  readonly leaseEndsAtMs: number;
   /** Fencing token; every result carries it. */
   readonly leaseToken: string;
   /** Number of this attempt, from 1, rising through replays. */

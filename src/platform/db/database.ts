@@ -64,6 +64,7 @@ export class Database {
       connectionTimeoutMillis: options.connectTimeoutMs,
       application_name: options.applicationName,
       keepAlive: true,
+      keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
     };
     this.requests = new pg.Pool({
       ...common,
@@ -74,12 +75,14 @@ export class Database {
       ...common,
       max: options.acceptancePoolSize,
       idleTimeoutMillis: HOT_IDLE_MS,
+      query_timeout: HOT_QUERY_TIMEOUT_MS,
       options: `-c timezone=UTC -c plan_cache_mode=force_generic_plan -c enable_nestloop=off -c enable_mergejoin=off ${INDEX_ONLY}`,
     });
     this.delivery = new pg.Pool({
       ...common,
       max: options.deliveryPoolSize,
       idleTimeoutMillis: HOT_IDLE_MS,
+      query_timeout: HOT_QUERY_TIMEOUT_MS,
       options: `-c timezone=UTC -c plan_cache_mode=force_generic_plan -c enable_hashjoin=off -c enable_mergejoin=off ${INDEX_ONLY}`,
     });
     for (const pool of this.#pools()) {
@@ -119,7 +122,9 @@ export class Database {
     return new pg.Client({
       connectionString: this.url,
       application_name: `${this.#applicationName}:listen`,
+      connectionTimeoutMillis: LISTEN_CONNECT_TIMEOUT_MS,
       keepAlive: true,
+      keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
     });
   }
 
@@ -134,12 +139,17 @@ export class Database {
 }
 
 const HOT_IDLE_MS = 60_000;
+/** A server that vanished without a word (failover, cut network) must not hold acceptance and claims for longer. */
+const HOT_QUERY_TIMEOUT_MS = 30_000;
+const KEEP_ALIVE_AFTER_MS = 10_000;
+const LISTEN_CONNECT_TIMEOUT_MS = 5_000;
 
 function ignored(): void {
   // See the caller.
 }
 
-const TRANSIENT_SQLSTATES = new Set(['40001', '40P01', '55P03', '53300', '57P01', '57P02', '57P03', '25006']);
+/** Connection, rollback, resources (full disk, memory, connections), operator's intervention, system errors; and busy locks, read-only. */
+const TRANSIENT_SQLSTATE = /^(08|40|53|57|58)|^(55P03|25006)$/;
 
 /**
  * True for failures that say "the database is away or busy, the same statement may work later": lost connections
@@ -149,7 +159,7 @@ export function isTransient(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = (error as { code?: unknown }).code;
   if (typeof code === 'string') {
-    if (code.startsWith('08') || TRANSIENT_SQLSTATES.has(code)) return true;
+    if (/^[0-9A-Z]{5}$/.test(code) && TRANSIENT_SQLSTATE.test(code)) return true;
     if (/^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|ENOENT|EHOSTUNREACH)$/.test(code))
       return true;
   }

@@ -38,6 +38,8 @@ export async function readMigrations(folder: string): Promise<Migration[]> {
 export async function migrate(url: string, folder: string): Promise<string[]> {
   const migrations = await readMigrations(folder);
   const client = new pg.Client({ connectionString: url, application_name: 'relayops:migrate' });
+  // A lost connection shows in the statement that follows; without a listener it would end the process.
+  client.on('error', () => undefined);
   await client.connect();
   try {
     await client.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);

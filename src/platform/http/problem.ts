@@ -83,6 +83,12 @@ export const serviceUnavailable = defineError({
   title: 'A part that this needs is away or overloaded.',
   fix: 'Nothing was stored. Send the same request again after the time in Retry-After.',
 });
+export const queryTimeout = defineError({
+  code: 'QUERY_TIMEOUT',
+  kind: 'unavailable',
+  title: 'The database did not find the answer within its time limit.',
+  fix: 'Narrow the filter, for example by from and to, or ask again after the time in Retry-After.',
+});
 export const internalError = defineError({
   code: 'INTERNAL',
   kind: 'internal',

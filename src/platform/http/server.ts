@@ -12,13 +12,15 @@ import Fastify, {
   type FastifyReply,
   type FastifyRequest,
 } from 'fastify';
-import { isTransient } from '../db/database.ts';
+import { isTransient, sqlState } from '../db/database.ts';
 import { type FieldProblem, RelayError } from '../../shared/errors.ts';
+import { OpenConnections } from './connections.ts';
 import {
   bodyMalformed,
   bodyTooLarge,
   internalError,
   mediaTypeUnsupported,
+  queryTimeout,
   requestInvalid,
   routeNotFound,
   serviceUnavailable,
@@ -34,7 +36,12 @@ export interface HttpServerOptions {
 }
 
 const RETRY_AFTER_AWAY_S = 2;
+const RETRY_AFTER_SLOW_S = 5;
 const CLOSE_IDLE_EVERY_MS = 20;
+const QUIET_MS = 3_000;
+/** A value that PostgreSQL cannot take, which our own checks should have refused: characters, numbers, times. */
+const BAD_VALUE = new Set(['22021', '22P02', '22007', '22008', '22009']);
+const STATEMENT_TIMEOUT = '57014';
 
 /** A fastify instance with our schemas, errors and documentation; features add their routes to it. */
 export async function createHttpServer(options: HttpServerOptions) {
@@ -100,7 +107,7 @@ export async function createHttpServer(options: HttpServerOptions) {
   });
   await app.register(fastifySwaggerUi, { routePrefix: '/docs' });
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
-  return app;
+  return Object.assign(app, { connections: new OpenConnections(app.server) });
 }
 
 const ProblemAnswer = {
@@ -139,16 +146,23 @@ function documented(schema: FastifySchema | undefined, method: string, url: stri
 
 /**
  * Closes the server: no new connection, requests in flight are answered, idle keep-alive connections are closed as they become idle.
- * At the deadline what is left is cut.
+ * Connections without a request are cut after `quietMs`: until then one may be on its way. At the deadline what is left is cut.
  */
-export async function closeHttpServer(app: HttpServer, deadline: AbortSignal): Promise<void> {
+export async function closeHttpServer(
+  app: HttpServer,
+  deadline: AbortSignal,
+  quietMs = QUIET_MS,
+): Promise<void> {
   const sweep = setInterval(() => app.server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
   const cut = (): void => app.server.closeAllConnections();
+  const quiet = setInterval(() => app.connections.cutQuiet(), quietMs);
   deadline.addEventListener('abort', cut, { once: true });
+  if (deadline.aborted) cut();
   try {
     await app.close();
   } finally {
     clearInterval(sweep);
+    clearInterval(quiet);
     deadline.removeEventListener('abort', cut);
   }
 }
@@ -212,6 +226,19 @@ function toRelayError(error: FastifyError, request: FastifyRequest): RelayError 
     case 'FST_ERR_BAD_URL':
       return requestInvalid({ detail: error.message, cause: error });
     default:
+  }
+  return toDatabaseError(error, request);
+}
+
+function toDatabaseError(error: FastifyError, request: FastifyRequest): RelayError {
+  const state = sqlState(error);
+  if (state !== undefined && BAD_VALUE.has(state)) {
+    request.log.warn({ err: error }, 'the database refused a value');
+    return requestInvalid({ detail: 'A value is not one that can be stored or looked up.', cause: error });
+  }
+  if (state === STATEMENT_TIMEOUT) {
+    request.log.warn({ err: error }, 'statement timed out');
+    return queryTimeout({ retryAfterSeconds: RETRY_AFTER_SLOW_S, cause: error });
   }
   if (isTransient(error)) {
     request.log.warn({ err: error }, 'dependency away');

@@ -21,6 +21,7 @@ export interface PostgresTransportDeps {
   readonly directory: EndpointDirectory;
   readonly coordination: Coordination;
   readonly config: Config;
+  /** A clock that never goes back: deadlines here must not wait for one that was set. */
   readonly clock: Clock;
   /** Name of this process in leases and notifications. */
   readonly instance: string;
@@ -113,7 +114,12 @@ export class PostgresTransport implements Transport {
 
   #heard(endpointIds: readonly EndpointId[] | null): void {
     if (endpointIds === null) this.#fullSweepAtMs = this.#sweepAtMs = 0;
-    else for (const endpointId of endpointIds) this.#lanes.note(endpointId, 0, this.#deps.clock.now());
+    else {
+      for (const endpointId of endpointIds) {
+        this.#deps.directory.forgetWaitingTarget(endpointId);
+        this.#lanes.note(endpointId, 0, this.#deps.clock.now());
+      }
+    }
     this.#wakeUrgently();
   }
 
@@ -137,6 +143,16 @@ export class PostgresTransport implements Transport {
       await sleep(SMALL_CLAIM_PAUSE_MS, signal);
       grants = await this.#permits(capacity);
     }
+    this.#turnLanes(grants);
+    // A page of endpoints without a free slot must not hide the ones behind it.
+    for (
+      let seen = grants.length;
+      countPermits(grants) === 0 && grants.length > 0 && seen < this.#lanes.readyCount;
+      seen += grants.length
+    ) {
+      grants = await this.#permits(capacity);
+      this.#turnLanes(grants);
+    }
     if (countPermits(grants) > 0) return this.#claim(grants);
     await this.#wakeup.wait(this.#idleMs(), signal);
     return [];
@@ -159,11 +175,16 @@ export class PostgresTransport implements Transport {
     const grants = await this.#deps.coordination.acquire(
       active.map((target) => ({ endpointId: target.endpointId, wanted: share, limits: target.limits })),
     );
-    return grants.map((grant, index) => {
-      if (grant.retryAfterMs !== null) this.#lanes.block(grant.endpointId, now + grant.retryAfterMs);
-      this.#lanes.rotate(grant.endpointId);
-      return { ...grant, target: active[index]! };
-    });
+    return grants.map((grant, index) => ({ ...grant, target: active[index]! }));
+  }
+
+  /** What was asked goes behind the others; an empty bucket is not asked again before it has a token. */
+  #turnLanes(grants: readonly Grant[]): void {
+    const now = this.#deps.clock.now();
+    for (const { endpointId, retryAfterMs } of grants) {
+      if (retryAfterMs !== null) this.#lanes.block(endpointId, now + retryAfterMs);
+      this.#lanes.rotate(endpointId);
+    }
   }
 
   async #claim(grants: readonly Grant[]): Promise<ClaimedWork[]> {
@@ -194,16 +215,16 @@ export class PostgresTransport implements Transport {
       const lostAttempts = rows.filter((row) => row.after_lost).length;
       this.#deps.onClaim?.({ durationMs: performance.now() - started, rows: rows.length, lostAttempts });
     }
-    return this.#handOut(wanted, rows);
+    return this.#handOut(wanted, rows, started + config['delivery.leaseMs']);
   }
 
   /** Joins rows with permits, gives unused permits back, and remembers where the next claim starts. */
-  #handOut(grants: readonly Grant[], rows: readonly ClaimedRow[]): ClaimedWork[] {
+  #handOut(grants: readonly Grant[], rows: readonly ClaimedRow[], leaseEndsAtMs: number): ClaimedWork[] {
     const byEndpoint = Map.groupBy(rows, (row) => row.endpoint_id);
     const work: ClaimedWork[] = [];
     for (const { endpointId, permits, target } of grants) {
       const mine = byEndpoint.get(endpointId) ?? [];
-      mine.forEach((row, index) => work.push(toWork(row, target, permits[index]!)));
+      mine.forEach((row, index) => work.push(toWork(row, target, permits[index]!, leaseEndsAtMs)));
       this.#deps.coordination.release(permits.slice(mine.length), false);
       const firstDueMs = mine.length === 0 ? undefined : Math.min(...mine.map((row) => row.due_ms));
       this.#lanes.claimed(endpointId, firstDueMs, mine.length === permits.length);
@@ -286,8 +307,10 @@ function toWork(
   row: ClaimedRow,
   target: DeliveryTarget,
   permit: PermitGrant['permits'][number],
+  leaseEndsAtMs: number,
 ): ClaimedWork {
   return {
+    leaseEndsAtMs,
     deliveryId: row.delivery_id,
     eventId: row.event_id,
     tenantId: row.tenant_id,

@@ -19,6 +19,8 @@ interface Lane {
   nextDueMs: number;
   /** Where the next claim starts, database time; null until something is known. */
   floorMs: number | null;
+  /** Earliest due time that a sweep saw since the last claim began: it may lie below what that claim brings. */
+  sweptMs: number;
   /** Work lies in the future whose time is not known exactly. */
   probe: boolean;
 }
@@ -44,7 +46,12 @@ export class Lanes {
   noteSwept(endpointId: EndpointId, dueMs: number, inMs: number, nowMs: number): void {
     this.note(endpointId, inMs, nowMs);
     const lane = this.#laneOf(endpointId);
-    lane.floorMs = Math.min(lane.floorMs ?? Infinity, dueMs - FLOOR_MARGIN_MS);
+    lane.sweptMs = Math.min(lane.sweptMs, dueMs);
+  }
+
+  /** How many endpoints could be asked for. */
+  get readyCount(): number {
+    return this.#ready.size;
   }
 
   /** Endpoints to ask for now, each at most once, in the order in which they had to wait. */
@@ -83,7 +90,11 @@ export class Lanes {
 
   /** A claim starts: what is told of from here on may not be in its snapshot. */
   claiming(endpointId: EndpointId): void {
-    this.#setReady(endpointId, this.#laneOf(endpointId), false);
+    const lane = this.#laneOf(endpointId);
+    if (lane.sweptMs < Infinity)
+      lane.floorMs = Math.min(lane.floorMs ?? Infinity, lane.sweptMs - FLOOR_MARGIN_MS);
+    lane.sweptMs = Infinity;
+    this.#setReady(endpointId, lane, false);
   }
 
   /** A claim came back. As many rows as asked for: more may be due. */
@@ -138,7 +149,14 @@ export class Lanes {
   #laneOf(endpointId: EndpointId): Lane {
     let lane = this.#lanes.get(endpointId);
     if (lane === undefined) {
-      lane = { ready: false, blockedUntilMs: 0, nextDueMs: Infinity, floorMs: null, probe: false };
+      lane = {
+        ready: false,
+        blockedUntilMs: 0,
+        nextDueMs: Infinity,
+        floorMs: null,
+        sweptMs: Infinity,
+        probe: false,
+      };
       this.#lanes.set(endpointId, lane);
     }
     return lane;

@@ -7,6 +7,7 @@ const CHANNEL = 'relayops_due';
 const MAX_IDS = 200;
 const DEBOUNCE_MS = 10;
 const RECONNECT_MS = 500;
+const END_MS = 2_000;
 
 export interface WakeupDeps {
   readonly database: Database;
@@ -28,6 +29,7 @@ export class Wakeups {
   #pending = new Set<EndpointId>();
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> = Promise.resolve();
+  #isSending = false;
   #listening: Promise<void> | undefined;
   readonly #firstTry = Promise.withResolvers<void>();
   #everListened = false;
@@ -49,20 +51,27 @@ export class Wakeups {
 
   async close(): Promise<void> {
     this.#controller.abort();
-    if (this.#timer) this.#flush();
     await this.#sending;
+    clearTimeout(this.#timer);
     await this.#listening;
   }
 
+  /** One notification is under way at a time; what comes meanwhile waits for the next. */
   #flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    if (this.#isSending || this.#pending.size === 0) return;
     const ids = [...this.#pending];
     this.#pending = new Set();
     const payload = `${this.#deps.instance}|${ids.length > MAX_IDS ? '*' : ids.join(',')}`;
-    this.#sending = this.#sending
-      .then(() => this.#deps.database.delivery.query('SELECT pg_notify($1, $2)', [CHANNEL, payload]))
-      .then(() => undefined, this.#deps.onError);
+    this.#isSending = true;
+    this.#sending = this.#deps.database.delivery
+      .query('SELECT pg_notify($1, $2)', [CHANNEL, payload])
+      .then(() => undefined, this.#deps.onError)
+      .then(() => {
+        this.#isSending = false;
+        if (this.#pending.size > 0) this.#timer ??= setTimeout(() => this.#flush(), DEBOUNCE_MS);
+      });
   }
 
   async #listenForever(signal: AbortSignal): Promise<void> {
@@ -74,18 +83,20 @@ export class Wakeups {
         if (!signal.aborted) this.#deps.onError(error);
       }
       this.#firstTry.resolve();
-      // An end that fails means that the connection is gone already, which is what we want.
-      await client.end().catch(() => undefined);
+      // An end that fails means that the connection is gone already, which is what we want; one that hangs is left behind.
+      await Promise.race([client.end().catch(() => undefined), sleep(END_MS)]);
       await sleep(RECONNECT_MS, signal);
     }
   }
 
   async #listenOnce(client: ReturnType<Database['dedicatedClient']>, signal: AbortSignal): Promise<void> {
-    const ended = new Promise<void>((resolve, reject) => {
-      client.on('error', reject);
-      client.on('end', resolve);
-      signal.addEventListener('abort', () => resolve(), { once: true });
-    });
+    const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
+    const onAbort = (): void => resolve();
+    client.on('error', reject);
+    client.on('end', resolve);
+    signal.addEventListener('abort', onAbort, { once: true });
+    const done = (): void => signal.removeEventListener('abort', onAbort);
+    ended.then(done, done);
     client.on('notification', (message) => this.#heard(message.payload ?? ''));
     await Promise.race([client.connect().then(() => client.query(`LISTEN ${CHANNEL}`)), ended]);
     // Whatever happened while nobody listened: look at everything once. At the start that is done anyway.
