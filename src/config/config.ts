@@ -95,6 +95,8 @@ function checked(value: unknown, spec: KeySpec, problem: (reason: string) => voi
   }
   if (spec.values && !spec.values.includes(value as string))
     problem(`"${String(value)}" is none of ${spec.values.join(', ')}`);
+  if (spec.pattern && typeof value === 'string' && !spec.pattern.form.test(value))
+    problem(`is not ${spec.pattern.text}`);
   return value;
 }
 

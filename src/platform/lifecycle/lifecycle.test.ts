@@ -71,6 +71,5 @@ describe('stopping', () => {
     await expect(lifecycle.start()).rejects.toThrow('taken could not be started');
     expect(errors).toEqual([{ part: 'bad', message: 'no' }]);
     expect(stopped).toHaveBeenCalledOnce();
-    vi.clearAllTimers();
   });
 });

@@ -1,0 +1,72 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { migrate } from './migrate.ts';
+
+let folder: string;
+let name: string;
+let url: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'relayops-migrations-'));
+  name = `migrate_${randomBytes(6).toString('hex')}`;
+  url = inject('postgresUrl').replace(/\/postgres$/, `/${name}`);
+  await sql(inject('postgresUrl'), `CREATE DATABASE ${name}`);
+  await write('0001_first.sql', 'CREATE TABLE relayops.first (n int); INSERT INTO relayops.first VALUES (1)');
+});
+afterEach(async () => {
+  await sql(inject('postgresUrl'), `DROP DATABASE ${name}`);
+  await rm(folder, { recursive: true });
+});
+
+const write = (file: string, text: string): Promise<void> => writeFile(path.join(folder, file), text);
+
+async function sql(at: string, text: string): Promise<unknown[]> {
+  const client = new pg.Client({ connectionString: at });
+  await client.connect();
+  try {
+    return (await client.query<Record<string, unknown>>(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+describe('migrating', () => {
+  it('by several processes at once applies each migration once (SPEC A4)', async () => {
+    await write('0002_second.sql', 'UPDATE relayops.first SET n = n + 1');
+    const applied = await Promise.all(Array.from({ length: 6 }, () => migrate(url, folder)));
+    expect(applied.flat()).toEqual(['first', 'second']);
+    expect(await sql(url, 'SELECT n FROM relayops.first')).toEqual([{ n: 2 }]);
+    expect(await sql(url, 'SELECT version FROM relayops.schema_migrations ORDER BY 1')).toEqual([
+      { version: 1 },
+      { version: 2 },
+    ]);
+  });
+
+  it('refuses a migration whose text has changed since, and changes nothing', async () => {
+    await migrate(url, folder);
+    await write('0001_first.sql', 'CREATE TABLE relayops.other (n int)');
+    await write('0002_second.sql', 'DROP TABLE relayops.first');
+    await expect(migrate(url, folder)).rejects.toThrow('migration first was applied with another text');
+    expect(await sql(url, 'SELECT n FROM relayops.first')).toEqual([{ n: 1 }]);
+  });
+
+  it('refuses a database of a newer version', async () => {
+    await write('0002_second.sql', 'SELECT 1');
+    await migrate(url, folder);
+    await rm(path.join(folder, '0002_second.sql'));
+    await expect(migrate(url, folder)).rejects.toThrow('has migration 2, which this version does not know');
+  });
+
+  it('rolls back one that fails, keeps those before it, and goes on from there', async () => {
+    await write('0002_second.sql', 'UPDATE relayops.first SET n = 7; SELECT 1 / 0');
+    await expect(migrate(url, folder)).rejects.toThrow('migration 2 (second) failed and was rolled back');
+    expect(await sql(url, 'SELECT n FROM relayops.first')).toEqual([{ n: 1 }]);
+    await write('0002_second.sql', 'UPDATE relayops.first SET n = 7');
+    expect(await migrate(url, folder)).toEqual(['second']);
+    expect(await sql(url, 'SELECT n FROM relayops.first')).toEqual([{ n: 7 }]);
+  });
+});
