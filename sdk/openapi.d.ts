@@ -1948,12 +1948,17 @@ export interface operations {
                     "application/json": {
                         /** Format: date-time */
                         createdAt: string;
+                        /** @description Why it failed. */
+                        error: string | null;
                         finishedAt: string | null;
                         jobId: string;
                         replayed: number;
                         requestedBy: string;
-                        /** @enum {unknown} */
-                        state: "running" | "completed" | "cancelled";
+                        /**
+                         * @description `failed`: five steps in a row went wrong. What was reopened until then stays reopened; a new job covers the rest.
+                         * @enum {unknown}
+                         */
+                        state: "running" | "completed" | "cancelled" | "failed";
                         /** @description What it covered when it was made. */
                         total: number;
                     };
@@ -2724,12 +2729,17 @@ export interface operations {
                         data: {
                             /** Format: date-time */
                             createdAt: string;
+                            /** @description Why it failed. */
+                            error: string | null;
                             finishedAt: string | null;
                             jobId: string;
                             replayed: number;
                             requestedBy: string;
-                            /** @enum {unknown} */
-                            state: "running" | "completed" | "cancelled";
+                            /**
+                             * @description `failed`: five steps in a row went wrong. What was reopened until then stays reopened; a new job covers the rest.
+                             * @enum {unknown}
+                             */
+                            state: "running" | "completed" | "cancelled" | "failed";
                             /** @description What it covered when it was made. */
                             total: number;
                         }[];
@@ -2806,12 +2816,17 @@ export interface operations {
                     "application/json": {
                         /** Format: date-time */
                         createdAt: string;
+                        /** @description Why it failed. */
+                        error: string | null;
                         finishedAt: string | null;
                         jobId: string;
                         replayed: number;
                         requestedBy: string;
-                        /** @enum {unknown} */
-                        state: "running" | "completed" | "cancelled";
+                        /**
+                         * @description `failed`: five steps in a row went wrong. What was reopened until then stays reopened; a new job covers the rest.
+                         * @enum {unknown}
+                         */
+                        state: "running" | "completed" | "cancelled" | "failed";
                         /** @description What it covered when it was made. */
                         total: number;
                     };
@@ -2850,12 +2865,17 @@ export interface operations {
                     "application/json": {
                         /** Format: date-time */
                         createdAt: string;
+                        /** @description Why it failed. */
+                        error: string | null;
                         finishedAt: string | null;
                         jobId: string;
                         replayed: number;
                         requestedBy: string;
-                        /** @enum {unknown} */
-                        state: "running" | "completed" | "cancelled";
+                        /**
+                         * @description `failed`: five steps in a row went wrong. What was reopened until then stays reopened; a new job covers the rest.
+                         * @enum {unknown}
+                         */
+                        state: "running" | "completed" | "cancelled" | "failed";
                         /** @description What it covered when it was made. */
                         total: number;
                     };
@@ -2894,12 +2914,17 @@ export interface operations {
                     "application/json": {
                         /** Format: date-time */
                         createdAt: string;
+                        /** @description Why it failed. */
+                        error: string | null;
                         finishedAt: string | null;
                         jobId: string;
                         replayed: number;
                         requestedBy: string;
-                        /** @enum {unknown} */
-                        state: "running" | "completed" | "cancelled";
+                        /**
+                         * @description `failed`: five steps in a row went wrong. What was reopened until then stays reopened; a new job covers the rest.
+                         * @enum {unknown}
+                         */
+                        state: "running" | "completed" | "cancelled" | "failed";
                         /** @description What it covered when it was made. */
                         total: number;
                     };

@@ -74,8 +74,14 @@ describe('loading', () => {
 
 describe('rules between keys', () => {
   it('a lease is longer than the longest attempt and its margin', () => {
-    const attempt = { 'delivery.timeoutMs': 1_000, 'delivery.maxTimeoutMs': 2_000, 'delivery.leaseMarginMs': 500 };
-    expect(problemsOf({}, { ...attempt, 'delivery.leaseMs': 2_500 })).toHaveProperty('RELAYOPS_DELIVERY_LEASE_MS');
+    const attempt = {
+      'delivery.timeoutMs': 1_000,
+      'delivery.maxTimeoutMs': 2_000,
+      'delivery.leaseMarginMs': 500,
+    };
+    expect(problemsOf({}, { ...attempt, 'delivery.leaseMs': 2_500 })).toHaveProperty(
+      'RELAYOPS_DELIVERY_LEASE_MS',
+    );
     expect(problemsOf({}, { ...attempt, 'delivery.leaseMs': 2_501 })).toEqual({});
   });
 
@@ -91,9 +97,15 @@ describe('what is shown', () => {
   it('masks secrets that are set', () => {
     const url = 'postgres://relay:hunter2@db/relay';
     const shown = describeConfig(loadConfig({}, { 'database.url': url, 'http.port': 1 }));
-    expect(shown.find(({ key }) => key === 'database.url')).toMatchObject({ value: '********', isDefault: false });
+    expect(shown.find(({ key }) => key === 'database.url')).toMatchObject({
+      value: '********',
+      isDefault: false,
+    });
     expect(shown.find(({ key }) => key === 'secrets.key')).toMatchObject({ value: '' });
-    expect(shown.find(({ key }) => key === 'http.port')).toMatchObject({ value: 1, environment: 'RELAYOPS_HTTP_PORT' });
+    expect(shown.find(({ key }) => key === 'http.port')).toMatchObject({
+      value: 1,
+      environment: 'RELAYOPS_HTTP_PORT',
+    });
     expect(JSON.stringify(shown)).not.toContain('hunter2');
   });
 });

@@ -9,8 +9,10 @@ let test: TestDatabase;
 beforeAll(async () => void (test = await testDatabase()));
 afterAll(() => test.close());
 
-const rows = async <Row extends Record<string, unknown>>(text: string, ...values: unknown[]): Promise<Row[]> =>
-  (await test.database.requests.query<Row>({ text, values })).rows;
+const rows = async <Row extends Record<string, unknown>>(
+  text: string,
+  ...values: unknown[]
+): Promise<Row[]> => (await test.database.requests.query<Row>({ text, values })).rows;
 
 /** Indexes of a child, without its name, and whether each belongs to one of the parent. */
 const indexesOf = (child: string) =>

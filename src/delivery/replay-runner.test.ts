@@ -60,7 +60,7 @@ async function seedDead(count: number): Promise<void> {
   );
 }
 
-it('jobs take turns, and a restart of one that went wrong does not hold up the others', async () => {
+it('jobs take turns, and one whose steps go wrong does not hold up the others', async () => {
   await seedDead(2 * BATCH);
   const bad = await newJob(BROKEN);
   const good = await newJob(FILTER);
@@ -72,7 +72,9 @@ it('jobs take turns, and a restart of one that went wrong does not hold up the o
   expect(await look(good)).toMatchObject({ replayed: 2 * BATCH, failures: 0, error: null });
   expect(await look(bad)).toMatchObject({ state: 'running', failures: 2 });
   expect(announced).toHaveLength(2);
-  await test.database.requests.query(`UPDATE relayops.replay_jobs SET state = 'cancelled', finished_at = now()`);
+  await test.database.requests.query(
+    `UPDATE relayops.replay_jobs SET state = 'cancelled', finished_at = now()`,
+  );
 });
 
 it('a job has failed after five steps in a row that went wrong, and says why', async () => {
@@ -88,13 +90,18 @@ it('a job has failed after five steps in a row that went wrong, and says why', a
 it('a database that is away is not counted against the job', async () => {
   const jobId = await newJob(FILTER);
   const away = Object.assign(new Error('terminating connection'), { code: '57P01' });
-  const transport = { enqueue: () => Promise.reject(away), announce: () => undefined } as unknown as Transport;
+  const transport = {
+    enqueue: () => Promise.reject(away),
+    announce: () => undefined,
+  } as unknown as Transport;
   const config = loadConfig({});
   const other = new ReplayRunner({ database: test.database, transport, config, onError: () => undefined });
   await expect(other.step()).rejects.toBe(away);
   expect(await look(jobId)).toMatchObject({ state: 'running', failures: 0 });
   // A step that goes well forgets the failures before it.
-  await test.database.requests.query('UPDATE relayops.replay_jobs SET failures = 4 WHERE job_id = $1', [jobId]);
+  await test.database.requests.query('UPDATE relayops.replay_jobs SET failures = 4 WHERE job_id = $1', [
+    jobId,
+  ]);
   expect(await runner.step()).toBe(true);
   expect(await look(jobId)).toMatchObject({ state: 'completed', failures: 0 });
 });

@@ -72,10 +72,13 @@ describe('a tenant over its rate (SPEC C4)', () => {
 
   it('is told so for a whole batch, of which then nothing is stored', async () => {
     const { api, tenantId } = await relay.newTenant();
-    const batch = { events: Array.from({ length: RATE + 1 }, () => event) };
-    const refused = await api.call('POST', '/v1/events/batch', batch);
+    const batch = (length: number) => ({ events: Array.from({ length }, () => event) });
+    await api.ok('POST', '/v1/events/batch', batch(RATE));
+    const refused = await api.call('POST', '/v1/events/batch', batch(RATE));
     expect(refused).toMatchObject({ status: 429, body: { code: 'RATE_LIMITED' } });
-    expect(await relay.count('events', 'tenant_id = $1', tenantId)).toBe(0);
+    expect(await relay.count('events', 'tenant_id = $1', tenantId)).toBe(RATE);
+    const never = await api.call('POST', '/v1/events/batch', batch(RATE + 1));
+    expect(never).toMatchObject({ status: 413, body: { code: 'BATCH_TOO_LARGE' } });
   });
 });
 

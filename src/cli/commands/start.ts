@@ -45,7 +45,8 @@ async function serve(options: StartOptions, demoAlways: boolean): Promise<void> 
     const given = installation.config;
     const isDemo = demoAlways || embedded;
     // Only a process with an API can make the demo tenant; a worker beside it delivers to the simulator of that process.
-    if (isDemo && given.role !== 'worker') simulator = await startSimulator({ port: given['simulator.port'] });
+    if (isDemo && given.role !== 'worker')
+      simulator = await startSimulator({ port: given['simulator.port'] });
     const simulatorPort = simulator ? Number(new URL(simulator.url).port) : given['simulator.port'];
     const config = isDemo ? allowingLoopback(given, [simulatorPort, given['client.listenPort']]) : given;
     relay = await startProcess(config, createLogger(config['log.level'], { service: 'relayops' }));

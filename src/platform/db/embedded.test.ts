@@ -1,3 +1,4 @@
+import type * as ChildProcess from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -6,8 +7,11 @@ import { EmbeddedPostgres } from './embedded.ts';
 
 // A program that the operating system refuses to run: not there, or not executable.
 vi.mock('node:child_process', async (original) => {
-  const real = await original<typeof import('node:child_process')>();
-  return { ...real, spawn: (_file: string, args: string[], options: object) => real.spawn('/nonexistent', args, options) };
+  const real = await original<typeof ChildProcess>();
+  return {
+    ...real,
+    spawn: (_file: string, args: string[], options: object) => real.spawn('/nonexistent', args, options),
+  };
 });
 
 let dataDir: string;

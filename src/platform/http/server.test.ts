@@ -88,10 +88,10 @@ describe('an error of the database', () => {
     ['too slow', 'SELECT pg_sleep(60)', 503, 'QUERY_TIMEOUT'],
     ['a fault of ours', 'SELECT 1 / 0', 500, 'INTERNAL'],
   ])('%s', async (_what, statement, status, code) => {
-    const { database, close } = await testDatabase();
+    const test = await testDatabase();
     try {
       app.get('/query', async () =>
-        database.transaction(async (tx) => {
+        test.database.transaction(async (tx) => {
           await tx.query({ text: 'SET LOCAL statement_timeout = 50' });
           await tx.query({ text: statement });
         }),
@@ -102,7 +102,7 @@ describe('an error of the database', () => {
       expect(answer.headers['retry-after']).toBe(status === 503 ? '5' : undefined);
       expect(answer.body).not.toMatch(/syntax|encoding|statement|uuid/);
     } finally {
-      await close();
+      await test.close();
     }
   });
 });
