@@ -5,7 +5,7 @@ import { type EndpointId, isId } from '../../shared/ids.ts';
 const CHANNEL = 'relayops_due';
 /** NOTIFY takes at most 7,999 bytes; a UUID and a comma are 37. */
 const MAX_IDS = 200;
-const DEBOUNCE_MS = 10;
+const DEBOUNCE_MS = 20;
 const RECONNECT_MS = 500;
 const END_MS = 2_000;
 
