@@ -86,6 +86,9 @@ describe('retention (SPEC E3)', () => {
     const before = await weeks();
     await janitor();
     expect(await kept()).toEqual(alike(young));
+    // A week that somebody (autovacuum) is at is left for the next round.
+    const isDone = (after: readonly string[]) => before.slice(-after.length).join() === after.join();
+    for (let round = 0; round < 20 && !isDone(await weeks()); round += 1) await janitor();
     const after = await weeks();
     expect(after.length).toBeLessThan(before.length - 2);
     // The oldest ones are gone, the others are all there.
