@@ -288,7 +288,7 @@ export const keys = {
   },
   'delivery.claimBatch': {
     type: 'integer',
-    default: 256,
+    default: 128,
     min: 1,
     max: 5_000,
     unit: 'rows',

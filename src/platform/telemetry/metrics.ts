@@ -45,7 +45,12 @@ export function createMetrics() {
       'delivery_late_results_total',
       'Results that were fenced off because the lease had gone to another worker.',
     ),
-    claimSeconds: histogram('delivery_claim_seconds', 'Duration of a claim that found work.'),
+    claimSeconds: histogram(
+      'delivery_claim_seconds',
+      'Duration of a claim that found work.',
+      [],
+      [0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+    ),
     claimRows: histogram(
       'delivery_claim_rows',
       'Deliveries in one claim.',
