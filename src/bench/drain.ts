@@ -74,7 +74,7 @@ async function histogramP99(worker: Runtime): Promise<number> {
   const { values } = await worker.metrics.claimSeconds.get();
   const buckets = values
     .filter((v) => v.metricName?.endsWith('_bucket'))
-    .map((v) => ({ le: Number(v.labels.le), count: v.value }));
+    .map((v) => ({ le: Number((v.labels as { readonly le?: string | number }).le), count: v.value }));
   const total = buckets.at(-1)?.count ?? 0;
   let lower = { le: 0, count: 0 };
   for (const bucket of buckets) {
