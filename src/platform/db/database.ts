@@ -83,7 +83,7 @@ export class Database {
       max: options.deliveryPoolSize,
       idleTimeoutMillis: HOT_IDLE_MS,
       query_timeout: HOT_QUERY_TIMEOUT_MS,
-      options: `-c timezone=UTC -c plan_cache_mode=force_generic_plan -c enable_hashjoin=off -c enable_mergejoin=off ${INDEX_ONLY}`,
+      options: `-c timezone=UTC -c plan_cache_mode=force_generic_plan -c enable_hashjoin=off -c enable_mergejoin=off -c enable_memoize=off ${INDEX_ONLY}`,
     });
     for (const pool of this.#pools()) {
       // While closing, the server may end sessions before their sockets are gone: that is no error of anybody.
