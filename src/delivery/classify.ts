@@ -1,23 +1,11 @@
+import type { SendFailureCode } from '../platform/http/sender.ts';
 import { parseRetryAfter } from './retry-after.ts';
 import { backoffMs, type RetryPolicy } from './backoff.ts';
 
 /** What came back, or did not. `aborted` means that we ended the request ourselves while the receiver may already have it. */
 export type SendResult =
   | { readonly kind: 'response'; readonly status: number; readonly retryAfter: string | undefined }
-  | { readonly kind: 'failure'; readonly code: FailureCode; readonly detail: string };
-
-/** Why there is no response. The first group is retried; `aborted` leaves the outcome unknown. */
-export type FailureCode =
-  | 'timeout'
-  | 'connect_timeout'
-  | 'connection_refused'
-  | 'connection_reset'
-  | 'dns'
-  | 'tls'
-  | 'protocol'
-  | 'address_refused'
-  | 'request_invalid'
-  | 'aborted';
+  | { readonly kind: 'failure'; readonly code: SendFailureCode; readonly detail: string };
 
 /** What an attempt meant (SPEC D4). */
 export type AttemptOutcome =
@@ -55,7 +43,7 @@ export function classify(result: SendResult, nowMs: number, retryAfterCapMs: num
   return { kind: 'retryable', retryAfterMs: null };
 }
 
-function classifyFailure(code: FailureCode): AttemptOutcome {
+function classifyFailure(code: SendFailureCode): AttemptOutcome {
   switch (code) {
     case 'timeout':
     case 'connect_timeout':

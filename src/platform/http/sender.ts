@@ -22,6 +22,7 @@ export interface OutgoingRequest {
   readonly timeoutMs: number;
 }
 
+/** Why there is no response. After `aborted` the receiver may have the request: we ended it ourselves. */
 export type SendFailureCode =
   | 'timeout'
   | 'connect_timeout'
