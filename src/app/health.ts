@@ -6,6 +6,8 @@ const PROBE_TIMEOUT_MS = 2_000;
 
 export interface DependencyState {
   readonly name: string;
+  /** Without it the process cannot do its work. Others may be away: what they would do is done without them, only not as well. */
+  readonly required: boolean;
   readonly up: boolean;
   readonly latencyMs: number | null;
   readonly detail: string | null;
@@ -17,7 +19,9 @@ export function healthRoutes(app: HttpServer, runtime: Runtime, isStopping: () =
 
   app.get('/readyz', { config: { auth: 'public' }, schema: { hide: true } }, async (_request, reply) => {
     const database = await probeDatabase(runtime);
-    runtime.metrics.dependencyUp.set({ dependency: database.name }, database.up ? 1 : 0);
+    const dependencies = [database, ...brokerStates(runtime)];
+    for (const { name, up } of dependencies)
+      runtime.metrics.dependencyUp.set({ dependency: name }, up ? 1 : 0);
     const stopping = isStopping();
     const ready = database.up && !stopping;
     return reply.code(ready ? 200 : 503).send({
@@ -25,7 +29,7 @@ export function healthRoutes(app: HttpServer, runtime: Runtime, isStopping: () =
       role: runtime.config.role,
       instance: runtime.instance,
       intake: runtime.backlog.state(),
-      dependencies: [database],
+      dependencies,
     });
   });
 
@@ -33,6 +37,15 @@ export function healthRoutes(app: HttpServer, runtime: Runtime, isStopping: () =
     sampleNow(runtime);
     return reply.type(runtime.metrics.registry.contentType).send(await runtime.metrics.registry.metrics());
   });
+}
+
+/** A broker that is away is no reason to be not ready: events are stored, and workers take them from the database. */
+function brokerStates({ messaging }: Runtime): DependencyState[] {
+  if (messaging === null) return [];
+  const { publishing, consuming } = messaging.transport.state();
+  const up = publishing && consuming !== false;
+  const detail = up ? null : publishing ? 'does not consume' : 'cannot publish';
+  return [{ name: 'rabbitmq', required: false, up, latencyMs: null, detail }];
 }
 
 async function probeDatabase({ database }: Runtime): Promise<DependencyState> {
@@ -48,6 +61,7 @@ async function probeDatabase({ database }: Runtime): Promise<DependencyState> {
     await Promise.race([database.requests.query('SELECT 1'), timeout]);
     return {
       name: 'postgresql',
+      required: true,
       up: true,
       latencyMs: Math.round((performance.now() - started) * 10) / 10,
       detail: null,
@@ -56,6 +70,7 @@ async function probeDatabase({ database }: Runtime): Promise<DependencyState> {
     const code = (error as { code?: unknown }).code;
     return {
       name: 'postgresql',
+      required: true,
       up: false,
       latencyMs: null,
       detail: typeof code === 'string' ? code : 'no answer',
@@ -65,9 +80,10 @@ async function probeDatabase({ database }: Runtime): Promise<DependencyState> {
   }
 }
 
-function sampleNow({ metrics, worker, coordination }: Runtime): void {
+function sampleNow({ metrics, worker, coordination, config }: Runtime): void {
   const held = coordination.held();
   metrics.inFlight.set(worker.inFlight);
+  metrics.permitsLeft.set(Math.max(0, config['delivery.concurrency'] - worker.inFlight));
   metrics.endpointsBusy.set(held.size);
   metrics.permitsHeld.set([...held.values()].reduce((sum, count) => sum + count, 0));
 }

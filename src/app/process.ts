@@ -30,6 +30,10 @@ export async function startProcess(config: Config, logger: Logger): Promise<Rela
   let api: Api | undefined;
   lifecycle.add({ name: 'partitions', start: () => preparePartitions(runtime.database) });
   lifecycle.add({ name: 'backlog', start: () => backlog.start(), stop: () => backlog.stop() });
+  const publisher = runtime.messaging?.publisher;
+  // Stopped after the parts that write outbox rows, so that they are published rather than left to others.
+  if (publisher && role !== 'worker')
+    lifecycle.add({ name: 'publisher', start: () => publisher.start(), stop: () => publisher.stop() });
   const background: Part[] = [
     {
       name: 'worker',

@@ -13,10 +13,10 @@ import { Lifecycle } from '../platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../platform/telemetry/logger.ts';
 import { createMetrics, type Metrics } from '../platform/telemetry/metrics.ts';
 import { type Clock, monotonicClock, systemClock } from '../shared/clock.ts';
-import { PostgresTransport } from '../transport/postgres/index.ts';
-import type { Transport } from '../transport/port.ts';
+import type { DueDelivery, DueWork, Transport } from '../transport/port.ts';
 import { observeAttempt } from './observe-attempt.ts';
 import { allDeletedEndpoints, retentionTasks } from './retention.ts';
+import { createTransport, type Messaging } from './transport.ts';
 
 /** The parts of one process, wired. Roles start some of them. */
 export interface Runtime {
@@ -30,6 +30,8 @@ export interface Runtime {
   readonly secretBox: SecretBox;
   readonly coordination: Coordination;
   readonly transport: Transport;
+  /** Present with the RabbitMQ transport. */
+  readonly messaging: Messaging | null;
   readonly acceptor: Acceptor;
   readonly backlog: BacklogGate;
   readonly worker: DeliveryWorker;
@@ -65,28 +67,25 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     onError: (error) => report(error, 'directory'),
   });
   const coordination = new MemoryCoordination(monotonicClock);
-  const transport = new PostgresTransport({
+  const { transport, messaging } = createTransport({
+    config,
     database,
     directory,
     coordination,
-    config,
-    clock: monotonicClock,
+    metrics,
     instance,
     onError: report,
-    onClaim: ({ durationMs, rows, lostAttempts }) => {
-      metrics.claimSeconds.observe(durationMs / 1000);
-      metrics.claimRows.observe(rows);
-      if (lostAttempts > 0) metrics.attempts.inc({ outcome: 'unknown' }, lostAttempts);
-    },
-    onSweep: (oldestDueAgeMs) => metrics.backlogOldestSeconds.set(oldestDueAgeMs / 1000),
   });
   const acceptor = new Acceptor({
     database,
     directory,
     config,
     clock,
-    onWork: (endpointIds) =>
-      transport.announce(Array.from(endpointIds, (endpointId) => ({ endpointId, inMs: 0 }))),
+    outbox: messaging ? () => ({ claim: messaging.publisher.claim() }) : null,
+    onWork: (deliveries, outbox) => {
+      if (outbox?.claim) messaging?.publisher.offer(deliveries);
+      else transport.announce(dueNow(deliveries));
+    },
     onGroup: ({ events, stored, replayed, durationMs }) => {
       metrics.acceptSeconds.observe(durationMs / 1000);
       metrics.acceptGroupSize.observe(events);
@@ -153,7 +152,11 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
   lifecycle.add({ name: 'coordination', stop: () => coordination.close() });
   lifecycle.add({ name: 'sender', stop: () => sender.close() });
   lifecycle.add({ name: 'directory', start: () => directory.start(), stop: () => directory.stop() });
-  lifecycle.add({ name: 'transport', stop: () => transport.close() });
+  lifecycle.add({
+    name: 'transport',
+    start: () => messaging?.transport.start(),
+    stop: () => transport.close(),
+  });
   return {
     config,
     instance,
@@ -165,6 +168,7 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     secretBox,
     coordination,
     transport,
+    messaging,
     acceptor,
     backlog,
     worker,
@@ -172,4 +176,10 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     janitor,
     lifecycle,
   };
+}
+
+/** Each endpoint once. */
+function dueNow(deliveries: readonly DueDelivery[]): DueWork[] {
+  const endpointIds = new Set(deliveries.map((delivery) => delivery.endpointId));
+  return Array.from(endpointIds, (endpointId) => ({ endpointId, inMs: 0 }));
 }

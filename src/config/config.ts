@@ -133,6 +133,31 @@ function brokenRules(config: Config): ConfigProblem[] {
     'ingest.maxRequestBytes',
     'must not be below ingest.maxPayloadBytes',
   );
+  for (const [low, high] of [
+    ['ingest.outboxLow', 'ingest.outboxHigh'],
+    ['ingest.readyLow', 'ingest.readyHigh'],
+  ] as const)
+    rule(config[low] >= config[high], low, `must be below ${high}`);
+  rule(
+    config['transport'] === 'rabbitmq' && config['rabbitmq.url'] === '',
+    'rabbitmq.url',
+    'is needed by the RabbitMQ transport, e.g. amqp://user:password@localhost:5672',
+  );
+  rule(
+    config['coordination'] === 'redis' && config['redis.url'] === '',
+    'redis.url',
+    'is needed by coordination through Redis, e.g. redis://localhost:6379',
+  );
+  rule(
+    config['outbox.claimMs'] <= config['rabbitmq.confirmTimeoutMs'],
+    'outbox.claimMs',
+    `${config['outbox.claimMs']} ms is not longer than rabbitmq.confirmTimeoutMs (${config['rabbitmq.confirmTimeoutMs']} ms)`,
+  );
+  rule(
+    config['health.openCapMs'] < config['health.openMs'],
+    'health.openCapMs',
+    'must not be below health.openMs',
+  );
   const jwt = config['auth.jwtSecret'];
   rule(jwt !== '' && jwt.length < 32, 'auth.jwtSecret', 'is shorter than 32 characters');
   const key = config['secrets.key'];

@@ -31,30 +31,16 @@ export interface ClaimedRow {
 }
 
 /**
- * Leases due deliveries to this process, each endpoint up to its free slots, in one short statement (SPEC F1).
- *
- * Index: delivery_work_due, one range an endpoint from its floor on, so that a million rows of a dead endpoint cost the others
- * nothing, and dead index entries below the floor are not waded through. MATERIALIZED: a nested loop could run the sub-select
- * again and take more than the limit. The update finds the locked rows by their place (ctid), and each event is found for
- * itself (LATERAL, LIMIT), since joins by key would leave the planner the choice to read a whole index, which it takes for free when it plans
- * on an empty table. SKIP LOCKED: claimers do not wait for each other. The update touches no indexed column
- * (HOT). The lease token comes from a sequence, never from the attempt number.
+ * Leases the rows that `picked` names by their place (ctid), and reads what is needed to send them. Each event is found for itself
+ * (LATERAL, LIMIT), since joins by key would leave the planner the choice to read a whole index, which it takes for free when it plans
+ * on an empty table. The update touches no indexed column (HOT). The lease token comes from a sequence, never from the attempt number.
  *
  * A row with an expired lease had a worker that vanished: its attempt is recorded as `unknown` in this same statement (SPEC D3).
  */
-const claimByEndpoint = prepared(`
-  WITH want AS (
-    SELECT * FROM unnest($1::uuid[], $2::int[], $3::float8[]) AS w (endpoint_id, slots, floor_ms)
-  ), picked AS MATERIALIZED (
-    SELECT p.* FROM want w CROSS JOIN LATERAL (
-      SELECT d.ctid AS tid, d.lease_token AS lost_token, d.leased_by AS lost_worker
-      FROM relayops.delivery_work d
-      WHERE d.endpoint_id = w.endpoint_id AND d.due_at >= to_timestamp(w.floor_ms / 1000) AND d.due_at <= now()
-        AND (d.lease_until IS NULL OR d.lease_until <= now())
-      ORDER BY d.due_at LIMIT w.slots FOR UPDATE SKIP LOCKED) p
-  ), claimed AS (
+const LEASE_PICKED = `
+  claimed AS (
     UPDATE relayops.delivery_work d
-    SET lease_token = nextval('relayops.lease_tokens'), lease_until = now() + $4 * interval '1 ms', leased_by = $5,
+    SET lease_token = nextval('relayops.lease_tokens'), lease_until = now() + $1 * interval '1 ms', leased_by = $2,
         attempt_no = d.attempt_no + 1
     FROM picked p WHERE d.ctid = p.tid
     RETURNING d.delivery_id, d.event_id, d.tenant_id, d.endpoint_id, d.lease_token, d.attempt_no, d.prior_attempts, d.due_at,
@@ -66,26 +52,97 @@ const claimByEndpoint = prepared(`
   )
   SELECT c.delivery_id, c.event_id, c.tenant_id, c.endpoint_id, c.lease_token::text AS lease_token, c.attempt_no, c.prior_attempts, c.lost_token IS NOT NULL AS after_lost,
          extract(epoch FROM c.due_at)::float8 * 1000 AS due_ms, e.type, e.content_type,
-         CASE WHEN octet_length(e.payload) <= $6 THEN e.payload END AS payload, octet_length(e.payload) AS payload_bytes,
+         CASE WHEN octet_length(e.payload) <= $3 THEN e.payload END AS payload, octet_length(e.payload) AS payload_bytes,
          e.attributes, e.traceparent, extract(epoch FROM e.accepted_at)::float8 * 1000 AS accepted_ms
   FROM claimed c LEFT JOIN LATERAL (
-    SELECT * FROM relayops.events v WHERE v.tenant_id = c.tenant_id AND v.event_id = c.event_id LIMIT 1) e ON true`);
+    SELECT * FROM relayops.events v WHERE v.tenant_id = c.tenant_id AND v.event_id = c.event_id LIMIT 1) e ON true`;
+
+/** How long, and for whom, rows are leased. */
+export interface Lease {
+  readonly ms: number;
+  readonly worker: string;
+}
+
+/**
+ * Leases due deliveries to this process, each endpoint up to its free slots, in one short statement (SPEC F1).
+ *
+ * Index: delivery_work_due, one range an endpoint from its floor on, so that a million rows of a dead endpoint cost the others
+ * nothing, and dead index entries below the floor are not waded through. MATERIALIZED: a nested loop could run the sub-select
+ * again and take more than the limit. SKIP LOCKED: claimers do not wait for each other.
+ */
+const claimByEndpoint = prepared(`
+  WITH want AS (
+    SELECT * FROM unnest($4::uuid[], $5::int[], $6::float8[]) AS w (endpoint_id, slots, floor_ms)
+  ), picked AS MATERIALIZED (
+    SELECT p.* FROM want w CROSS JOIN LATERAL (
+      SELECT d.ctid AS tid, d.lease_token AS lost_token, d.leased_by AS lost_worker
+      FROM relayops.delivery_work d
+      WHERE d.endpoint_id = w.endpoint_id AND d.due_at >= to_timestamp(w.floor_ms / 1000) AND d.due_at <= now()
+        AND (d.lease_until IS NULL OR d.lease_until <= now())
+      ORDER BY d.due_at LIMIT w.slots FOR UPDATE SKIP LOCKED) p
+  ), ${LEASE_PICKED}`);
 
 export async function claimWork(
   db: Queryable,
   wants: readonly ClaimWant[],
-  lease: { readonly ms: number; readonly worker: string },
+  lease: Lease,
   inlinePayloadBytes: number,
 ): Promise<ClaimedRow[]> {
   const result = await db.query<ClaimedRow>(
     claimByEndpoint([
-      plainArray(wants.map((want) => want.endpointId)),
-      plainArray(wants.map((want) => want.slots)),
-      plainArray(wants.map((want) => want.floorMs)),
       lease.ms,
       lease.worker,
       inlinePayloadBytes,
+      plainArray(wants.map((want) => want.endpointId)),
+      plainArray(wants.map((want) => want.slots)),
+      plainArray(wants.map((want) => want.floorMs)),
     ]),
+  );
+  return result.rows;
+}
+
+const claimById = prepared(`
+  WITH picked AS MATERIALIZED (
+    SELECT p.* FROM unnest($4::uuid[], $5::uuid[]) AS w (delivery_id, endpoint_id) CROSS JOIN LATERAL (
+      SELECT d.ctid AS tid, d.lease_token AS lost_token, d.leased_by AS lost_worker
+      FROM relayops.delivery_work d
+      WHERE d.delivery_id = w.delivery_id AND d.endpoint_id = w.endpoint_id AND d.due_at <= now() AND (d.lease_until IS NULL OR d.lease_until <= now())
+      LIMIT 1 FOR UPDATE SKIP LOCKED) p
+  ), ${LEASE_PICKED}`);
+
+/**
+ * Leases those of the named deliveries that are due and in nobody's hands. Index: primary key, one probe each. A row that another
+ * statement holds is passed over, as in `claimWork`.
+ * @param wanted each once; one whose endpoint is another in the database is not leased, since its permit would be the wrong one
+ */
+export async function claimDeliveries(
+  db: Queryable,
+  wanted: readonly { readonly deliveryId: DeliveryId; readonly endpointId: EndpointId }[],
+  lease: Lease,
+  inlinePayloadBytes: number,
+): Promise<ClaimedRow[]> {
+  const values = [
+    lease.ms,
+    lease.worker,
+    inlinePayloadBytes,
+    plainArray(wanted.map((delivery) => delivery.deliveryId)),
+    plainArray(wanted.map((delivery) => delivery.endpointId)),
+  ];
+  return (await db.query<ClaimedRow>(claimById(values))).rows;
+}
+
+const openWork = prepared(`
+  SELECT d.delivery_id, extract(epoch FROM greatest(d.due_at, d.lease_until) - now())::float8 * 1000 AS in_ms
+  FROM unnest($1::uuid[]) AS w (delivery_id)
+  CROSS JOIN LATERAL (SELECT * FROM relayops.delivery_work o WHERE o.delivery_id = w.delivery_id LIMIT 1) d`);
+
+/** Which of these deliveries are still open, and in how many milliseconds each can be claimed at the earliest. Index: primary key. */
+export async function findOpen(
+  db: Queryable,
+  deliveryIds: readonly DeliveryId[],
+): Promise<{ delivery_id: DeliveryId; in_ms: number }[]> {
+  const result = await db.query<{ delivery_id: DeliveryId; in_ms: number }>(
+    openWork([plainArray(deliveryIds)]),
   );
   return result.rows;
 }

@@ -43,15 +43,15 @@ export type NextState =
  * things keep it from that: BETWEEN x AND x instead of equality, which it cannot turn round; a boolean that splits the input, of which it
  * expects half (of `state IS NULL` a single row); and facts that are found one by one (LATERAL, LIMIT) and updated by their place, with the event
  * ID beside it to leave out the other partitions. plans.test.ts guards it. The work row and the input travel on through RETURNING, so that nothing is joined twice. Rows are
- * sorted by delivery ID, so that two batches cannot deadlock. What no longer holds its lease changes nothing and is not counted.
+ * sorted by delivery ID, so that two batches cannot deadlock. On a broker transport retries and dead letters get their outbox rows here. What no longer holds its lease changes nothing and is not counted.
  */
 const finish = prepared(`
   WITH input AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::bigint[], $6::int[], $7::float8[], $8::float8[], $9::text[],
                          $10::smallint[], $11::text[], $12::text[], $13::text[], $14::int[], $15::int[], $16::text[], $17::text[],
-                         $18::float8[], $19::bool[], $22::bool[])
+                         $18::float8[], $19::bool[], $22::bool[], $23::uuid[])
       AS i (delivery_id, event_id, tenant_id, endpoint_id, lease_token, attempt_number, started_ms, duration_ms, outcome,
-            http_status, error_code, error_detail, response_headers, body_at, body_bytes, state, reason, delay_ms, deferral, ends)
+            http_status, error_code, error_detail, response_headers, body_at, body_bytes, state, reason, delay_ms, deferral, ends, outbox_id)
   ), ended AS (
     DELETE FROM relayops.delivery_work w USING input i
     WHERE w.delivery_id BETWEEN i.delivery_id AND i.delivery_id AND w.lease_token = i.lease_token AND i.ends
@@ -81,14 +81,40 @@ const finish = prepared(`
       SELECT f.ctid AS tid, f.event_id FROM relayops.deliveries f
       WHERE f.tenant_id = e.tenant_id AND f.event_id = e.event_id AND f.endpoint_id = e.endpoint_id LIMIT 1) p
     WHERE d.ctid = p.tid AND d.event_id = p.event_id
+    RETURNING d.delivery_id, d.event_id, d.tenant_id, d.endpoint_id, d.event_type, d.state, d.reason, d.finished_at,
+              e.attempt_number, e.outbox_id, e.http_status, e.error_code
+  ), retries AS (
+    INSERT INTO relayops.outbox_messages (outbox_id, delivery_id, endpoint_id, due_at)
+    SELECT outbox_id, delivery_id, endpoint_id, next_attempt_at FROM pending WHERE outbox_id IS NOT NULL
+  ), dead_letters AS (
+    INSERT INTO relayops.outbox_messages (outbox_id, delivery_id, endpoint_id, queue, context)
+    SELECT outbox_id, delivery_id, endpoint_id, 'dead', jsonb_build_object('reason', reason, 'tenant_id', tenant_id, 'event_id', event_id,
+             'event_type', event_type, 'delivery_id', delivery_id, 'endpoint_id', endpoint_id, 'attempts', attempt_number,
+             'http_status', http_status, 'error_code', error_code, 'ended_at', finished_at)
+    FROM final WHERE outbox_id IS NOT NULL AND state = 'dead'
   )
   SELECT (SELECT count(*) FROM ended)::int + (SELECT count(*) FROM pending)::int AS held`);
+
+/** Which results get an outbox row, on a transport that has messages. */
+export interface OutboxRule {
+  /** Retries that are due in this many milliseconds or later; dead letters always. */
+  readonly fromMs: number;
+  /** A UUIDv7 for a row. */
+  readonly newId: () => string;
+}
+
+function outboxIdOf({ next }: FinishedAttempt, outbox: OutboxRule | null): string | null {
+  if (outbox === null) return null;
+  const needsMessage = next.kind === 'pending' ? next.delayMs >= outbox.fromMs : next.state === 'dead';
+  return needsMessage ? outbox.newId() : null;
+}
 
 /** @returns the deliveries whose result came too late */
 export async function finishWork(
   db: Queryable,
   worker: string,
   batch: readonly FinishedAttempt[],
+  outbox: OutboxRule | null,
 ): Promise<DeliveryId[]> {
   const rows = [...batch].sort((a, b) => (a.deliveryId < b.deliveryId ? -1 : 1));
   const bodies = concatenate(rows.map((row) => row.attempt?.responseBody ?? null));
@@ -120,6 +146,7 @@ export async function finishWork(
       bodies.blob,
       worker,
       plainArray(rows.map((row) => row.next.kind === 'ended')),
+      plainArray(rows.map((row) => outboxIdOf(row, outbox))),
     ]),
   );
   return result.rows[0]?.held === rows.length ? [] : recordLateResults(db, worker, rows);

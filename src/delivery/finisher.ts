@@ -1,18 +1,22 @@
 import { isTransient, type Database } from '../platform/db/database.ts';
 import { sleep } from '../shared/abort.ts';
 import type { DeliveryId } from '../shared/ids.ts';
-import { type FinishedAttempt, finishWork } from './finish.sql.ts';
+import { type FinishedAttempt, finishWork, type OutboxRule } from './finish.sql.ts';
 
 export interface FinisherDeps {
   readonly database: Database;
   readonly worker: string;
   readonly maxBatch: number;
+  /** Null on a transport without messages. */
+  readonly outbox: OutboxRule | null;
   /** A batch was committed; `late` are the deliveries whose lease had gone to another. */
   readonly onCommitted: (
     batch: readonly FinishedAttempt[],
     late: ReadonlySet<DeliveryId>,
     durationMs: number,
   ) => void;
+  /** A result that the database does not take: its delivery is left to the end of its lease. */
+  readonly onRefused: (result: FinishedAttempt) => void;
   readonly onError: (error: unknown) => void;
 }
 
@@ -70,7 +74,12 @@ export class Finisher {
     for (;;) {
       const started = performance.now();
       try {
-        const late = await finishWork(this.#deps.database.delivery, this.#deps.worker, batch);
+        const late = await finishWork(
+          this.#deps.database.delivery,
+          this.#deps.worker,
+          batch,
+          this.#deps.outbox,
+        );
         this.#isStalled = false;
         this.#deps.onCommitted(batch, new Set(late), performance.now() - started);
         return;
@@ -89,6 +98,7 @@ export class Finisher {
           await this.#commit(batch.slice(middle));
         }
         // A single refused result stays uncommitted: its lease runs out and its attempt is recorded as unknown, which is true.
+        else this.#deps.onRefused(batch[0]!);
         return;
       }
     }

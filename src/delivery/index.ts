@@ -1,7 +1,9 @@
 export { BacklogGate } from './backlog.ts';
 export {
+  claimDeliveries,
   claimWork,
   findNextDue,
+  findOpen,
   sweepFromFloors,
   sweepLanes,
   type ClaimedRow,

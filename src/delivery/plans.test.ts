@@ -40,6 +40,7 @@ describe('plans made on an empty, analysed table', () => {
             attempt: null,
             next: { kind: 'ended', state: 'cancelled', reason: null },
           })),
+          { fromMs: 0, newId: () => newId<DeliveryId>(1) },
         );
       expect(await claim()).toHaveLength(0);
       await finish([

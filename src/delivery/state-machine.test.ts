@@ -152,7 +152,7 @@ class Subject {
     const model = this.#model;
     const lease = which === 'held' ? model.lease : model.stale;
     if (lease === null) return;
-    const late = await finishWork(test.database.delivery, 'w', [this.#result(lease, result)]);
+    const late = await finishWork(test.database.delivery, 'w', [this.#result(lease, result)], null);
     if (which === 'stale') {
       expect(late).toEqual(result === 'defer' ? [] : [this.#ids.deliveryId]);
       return;

@@ -4,7 +4,7 @@ import { disableEndpoint, type EndpointDirectory } from '../endpoints/index.ts';
 import type { Database } from '../platform/db/database.ts';
 import type { HttpSender, SendOutcome } from '../platform/http/sender.ts';
 import type { Clock } from '../shared/clock.ts';
-import type { DeliveryId } from '../shared/ids.ts';
+import { type DeliveryId, newId } from '../shared/ids.ts';
 import type { Capacity, ClaimedWork, Transport } from '../transport/port.ts';
 import {
   type AttemptTiming,
@@ -66,7 +66,12 @@ export class DeliveryWorker {
       database: deps.database,
       worker: deps.instance,
       maxBatch: deps.config['delivery.finishBatch'],
+      outbox:
+        deps.transport.outboxFromMs === null
+          ? null
+          : { fromMs: deps.transport.outboxFromMs, newId: () => newId<DeliveryId>(deps.clock.now()) },
       onCommitted: (batch, late) => this.#committed(batch, late),
+      onRefused: (result) => deps.transport.settled([result]),
       onError: (error) => deps.onError(error, 'finish'),
     });
     const maxBacklog = deps.config['delivery.finishBatch'] * 4;
@@ -235,6 +240,7 @@ export class DeliveryWorker {
   }
 
   #committed(batch: readonly FinishedAttempt[], late: ReadonlySet<DeliveryId>): void {
+    this.#deps.transport.settled(batch);
     const pending: { endpointId: FinishedAttempt['endpointId']; inMs: number }[] = [];
     for (const { endpointId, next } of batch)
       if (next.kind === 'pending') pending.push({ endpointId, inMs: Math.max(1, next.delayMs) });

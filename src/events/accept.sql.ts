@@ -32,6 +32,7 @@ export interface AcceptedRow {
  * this statement alone, by hash. Locks: keys are inserted in sorted order, so that two groups cannot deadlock; a concurrent holder of
  * the same key is waited for. Payloads travel as one binary parameter and are cut apart here, because hex text in an array would
  * be twice the bytes. An expired key that the janitor has not removed yet is taken over.
+ * On a broker transport each delivery gets its outbox row, claimed by this process when it will publish it itself.
  */
 const accept = prepared(`
   WITH input AS MATERIALIZED (
@@ -70,13 +71,22 @@ const accept = prepared(`
   ), work AS (
     INSERT INTO relayops.delivery_work (delivery_id, event_id, tenant_id, endpoint_id, due_at)
     SELECT delivery_id, event_id, tenant_id, endpoint_id, now() FROM routed WHERE filter_error IS NULL
+  ), outbox AS (
+    INSERT INTO relayops.outbox_messages (outbox_id, delivery_id, endpoint_id, claimed_by, claimed_until)
+    SELECT delivery_id, delivery_id, endpoint_id, $22, now() + $23::float8 * interval '1 ms' FROM routed WHERE $21 AND filter_error IS NULL
   )
   SELECT event_id, accepted_at FROM written`);
+
+/** Whether outbox rows are written, and for whom: null for whoever claims them. */
+export interface OutboxRows {
+  readonly claim: { readonly publisher: string; readonly ms: number } | null;
+}
 
 export async function insertEvents(
   db: Queryable,
   rows: readonly RoutedEvent[],
   idempotencyTtlS: number,
+  outbox: OutboxRows | null,
 ): Promise<AcceptedRow[]> {
   const parts: Buffer[] = [];
   let at = 0;
@@ -115,6 +125,9 @@ export async function insertEvents(
       plainArray(deliveries.map((delivery) => delivery.eventId)),
       plainArray(deliveries.map((delivery) => delivery.endpointId)),
       textArray(deliveries.map((delivery) => delivery.filterError)),
+      outbox !== null,
+      outbox?.claim?.publisher ?? null,
+      outbox?.claim?.ms ?? null,
     ]),
   );
   return result.rows;

@@ -5,8 +5,16 @@ import { MAX_FILTERED_BYTES, parseForExpressions } from '../platform/expressions
 import { sleep } from '../shared/abort.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { RelayError } from '../shared/errors.ts';
-import { type DeliveryId, type EndpointId, type EventId, newId, timeOfId } from '../shared/ids.ts';
-import { findOriginals, findStored, insertEvents, type OriginalRow, type RoutedEvent } from './accept.sql.ts';
+import { type DeliveryId, type EventId, newId, timeOfId } from '../shared/ids.ts';
+import type { DueDelivery } from '../transport/port.ts';
+import {
+  findOriginals,
+  findStored,
+  insertEvents,
+  type OriginalRow,
+  type OutboxRows,
+  type RoutedEvent,
+} from './accept.sql.ts';
 import { acceptanceUncertain, backlogFull, idempotencyConflict, stopping } from './events.errors.ts';
 import { bodyHash, type IncomingEvent } from './incoming.ts';
 
@@ -28,8 +36,10 @@ export interface AcceptorDeps {
   readonly directory: EndpointDirectory;
   readonly config: Config;
   readonly clock: Clock;
-  /** Called after the commit with the endpoints that have new work. */
-  readonly onWork: (endpointIds: ReadonlySet<EndpointId>) => void;
+  /** On a broker transport: how outbox rows are to be marked. Null when none are written. */
+  readonly outbox: (() => OutboxRows) | null;
+  /** Called after the commit with the deliveries that are due now, and how their outbox rows were marked. */
+  readonly onWork: (deliveries: readonly DueDelivery[], outbox: OutboxRows | null) => void;
   readonly onGroup?: (report: GroupReport & { readonly events: number; readonly durationMs: number }) => void;
 }
 
@@ -189,11 +199,12 @@ export class Acceptor {
   /** Writes the group and answers those that were written. @returns the others */
   async #write(routed: readonly Routed[], report: GroupReport): Promise<Waiting[]> {
     if (routed.length === 0) return [];
-    const stored = await this.#insertPatiently(routed);
+    const outbox = this.#deps.outbox?.() ?? null;
+    const stored = await this.#insertPatiently(routed, outbox);
     if (stored === 'refused') return this.#writeHalves(routed, report);
     report.stored += stored.length;
     const acceptedAt = new Map(stored.map((row) => [row.event_id, row.accepted_at]));
-    const endpointIds = new Set<EndpointId>();
+    const due: DueDelivery[] = [];
     const missing: Waiting[] = [];
     for (const { eventId, deliveries, waiting } of routed) {
       const at = acceptedAt.get(eventId);
@@ -201,14 +212,13 @@ export class Acceptor {
         missing.push(waiting);
         continue;
       }
-      for (const delivery of deliveries)
-        if (delivery.filterError === null) endpointIds.add(delivery.endpointId);
+      for (const delivery of deliveries) if (delivery.filterError === null) due.push(delivery);
       waiting.resolve({
         ok: true,
         accepted: { eventId, acceptedAt: at, deliveries: deliveries.length, replayed: false },
       });
     }
-    if (endpointIds.size > 0) this.#deps.onWork(endpointIds);
+    if (due.length > 0) this.#deps.onWork(due, outbox);
     return missing;
   }
 
@@ -218,6 +228,7 @@ export class Acceptor {
    */
   async #insertPatiently(
     routed: readonly Routed[],
+    outbox: OutboxRows | null,
   ): Promise<{ event_id: EventId; accepted_at: Date }[] | 'refused'> {
     const { database, config, clock } = this.#deps;
     const deadlineMs = clock.now() + PATIENCE_MS;
@@ -228,7 +239,7 @@ export class Acceptor {
           const stored = await findStored(database.delivery, routed);
           if (stored.length > 0) return stored;
         }
-        return await insertEvents(database.acceptance, routed, config['ingest.idempotencyTtlS']);
+        return await insertEvents(database.acceptance, routed, config['ingest.idempotencyTtlS'], outbox);
       } catch (error) {
         // The first try committed after all, between our look-up and our second try.
         const conflict = maybeStored && sqlState(error) === UNIQUE_VIOLATION;

@@ -43,30 +43,62 @@ export interface Capacity {
   onMore(listener: () => void): void;
 }
 
-/** A delivery's identity in the transaction that created its work row. */
-export interface EnqueuedDelivery {
+/** A delivery whose work row is due at once, in the transaction that made the row or committed. */
+export interface DueDelivery {
   readonly deliveryId: DeliveryId;
   readonly endpointId: EndpointId;
 }
 
 /**
  * How due deliveries reach workers. The database stays the authority: a transport may lose, repeat or delay everything it was told,
- * and all deliveries still run. Adapters: postgres (claims from the work table). All pass conformance.ts.
+ * and all deliveries still run. Adapters: postgres (claims from the work table), rabbitmq (messages name what to claim). All pass
+ * conformance.ts.
  */
 export interface Transport {
   readonly name: 'postgres' | 'rabbitmq';
 
+  /**
+   * Null when the transport needs no messages. Otherwise acceptance writes an outbox row for each delivery, and a result one for each that
+   * becomes due again in this many milliseconds or later, each in its own statement.
+   */
+  readonly outboxFromMs: number | null;
+
   /** Writes what the transport needs beside the work rows, in their transaction. */
-  enqueue(tx: Transaction, deliveries: readonly EnqueuedDelivery[]): Promise<void>;
+  enqueue(tx: Transaction, deliveries: readonly DueDelivery[]): Promise<void>;
 
   /** Told after a commit that work has become due (at once or later), in this process. Other processes learn of it too. */
   announce(work: readonly DueWork[]): void;
 
+  /** Told after a commit that an endpoint takes deliveries again: what was left waiting is looked for, in every process. */
+  resume(endpointId: EndpointId): void;
+
   /** Batches of claimed work until the signal aborts; within the capacity and the endpoints' limits, fair over endpoints. */
   receive(capacity: Capacity, signal: AbortSignal): AsyncIterable<readonly ClaimedWork[]>;
 
-  /** Told that results were committed (or fenced off): a broker acknowledges its messages now. */
-  settled(work: readonly ClaimedWork[]): Promise<void>;
+  /** Told that results were committed, fenced off or given up to the end of their lease: a broker acknowledges its messages now. */
+  settled(results: readonly { readonly leaseToken: string }[]): void;
 
   close(): Promise<void>;
+}
+
+/** A message for a broker. IDs and no state: that is read from the database. */
+export interface OutgoingMessage {
+  /** Its outbox row, or any other name that is unique in its batch. */
+  readonly id: string;
+  readonly deliveryId: DeliveryId;
+  readonly endpointId: EndpointId;
+  readonly queue: 'ready' | 'dead';
+  /** Milliseconds until the delivery is due; at most 0 when it is. */
+  readonly inMs: number;
+  /** What operators want to know of a dead delivery; null for the ready queue. */
+  readonly context: Readonly<Record<string, unknown>> | null;
+}
+
+export type PublishFailure = 'returned' | 'nacked' | 'unconfirmed' | 'disconnected';
+
+/** Where outbox rows go. Never throws for what the broker does: what is not confirmed stays with the caller. */
+export interface MessageBroker {
+  readonly isConnected: boolean;
+  /** @returns by message ID why it failed; what is absent was confirmed. Within the confirm time-out. */
+  publish(messages: readonly OutgoingMessage[]): Promise<ReadonlyMap<string, PublishFailure>>;
 }

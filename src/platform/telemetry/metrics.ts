@@ -77,6 +77,65 @@ export function createMetrics() {
       'Sampled deliveries that ended failed or dead and are still kept; counted up to 20,000 of both.',
       ['state'],
     ),
+    permitsLeft: gauge(
+      'delivery_permits_left',
+      'Deliveries that this process could start now: `delivery.concurrency` less what is in flight.',
+    ),
+    outboxMessages: gauge('outbox_messages', 'Sampled outbox rows that wait for a publisher (RabbitMQ).'),
+    outboxPublished: counter('outbox_published_total', 'Outbox rows whose message the broker confirmed.', [
+      'queue',
+    ]),
+    outboxFailed: counter(
+      'outbox_failed_total',
+      'Outbox rows that stay for a later try: `returned` (no queue took it), `nacked`, `unconfirmed` (no answer in time, or connection lost), `disconnected` (not sent).',
+      ['reason'],
+    ),
+    outboxPublishSeconds: histogram(
+      'outbox_publish_seconds',
+      'From the first message of a batch to its last confirm.',
+    ),
+    brokerMessages: counter(
+      'broker_messages_total',
+      'Messages received, by what became of them: `claimed` (sent now), `left` (its endpoint has no room; the delivery is taken from the database when it has), `early` (not due; to a retry queue), `stale` (ended, or in the hands of another worker), `foreign` (not of this application or version; to the dead-letter queue).',
+      ['fate'],
+    ),
+    brokerQueueMessages: gauge('broker_queue_messages', 'Sampled messages by queue: ready, retry, dead.', [
+      'queue',
+    ]),
+    overdueClaimed: counter(
+      'delivery_overdue_claimed_total',
+      'Deliveries that were taken from the database because no message came for them (RabbitMQ).',
+    ),
+    coordinationDegraded: gauge(
+      'coordination_degraded',
+      '1 while Redis is away and this process goes on under local limits.',
+    ),
+    coordinationSeconds: histogram(
+      'coordination_acquire_seconds',
+      'Duration of asking Redis for permits.',
+      [],
+      [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
+    ),
+    intakeClosed: gauge(
+      'intake_closed',
+      '1 while new events get 503, by why: `pending`, `outbox`, `ready` backlog over its threshold; `tenants` is how many tenants are over their own share.',
+      ['why'],
+    ),
+    endpointsHeldBack: gauge(
+      'endpoints_held_back',
+      'Sampled endpoints whose deliveries wait: `breaker_open` (failing, probed now and then), `disabled`, `paused`.',
+      ['why'],
+    ),
+    breakerTransitions: counter(
+      'breaker_transitions_total',
+      'Changes of endpoint breakers: `opened`, `probe_failed`, `closed`, `disabled`.',
+      ['to'],
+    ),
+    operationalEvents: counter(
+      'operational_events_total',
+      'Operational events accepted for tenants that subscribe to them, by type.',
+      ['type'],
+    ),
     dependencyUp: gauge('dependency_up', '1 when the dependency answered its last probe.', ['dependency']),
     errors: counter('errors_total', 'Unexpected errors of background work, by part.', ['part']),
     janitorRemoved: counter('janitor_removed_total', 'Rows or partitions removed by retention.', ['what']),

@@ -1,4 +1,4 @@
-import type { EndpointId } from '../../shared/ids.ts';
+import type { EndpointId } from '../shared/ids.ts';
 
 /**
  * How far below the last claim's earliest due time the next claim starts. Rows of concurrent transactions commit out of order of
@@ -47,6 +47,10 @@ export class Lanes {
     this.note(endpointId, inMs, nowMs);
     const lane = this.#laneOf(endpointId);
     lane.sweptMs = Math.min(lane.sweptMs, dueMs);
+  }
+
+  isReady(endpointId: EndpointId): boolean {
+    return this.#ready.has(endpointId);
   }
 
   /** How many endpoints could be asked for. */

@@ -1,6 +1,6 @@
-import type { Database } from '../../platform/db/database.ts';
-import { sleep } from '../../shared/abort.ts';
-import { type EndpointId, isId } from '../../shared/ids.ts';
+import type { Database } from '../platform/db/database.ts';
+import { sleep } from '../shared/abort.ts';
+import { type EndpointId, isId } from '../shared/ids.ts';
 
 const CHANNEL = 'relayops_due';
 /** NOTIFY takes at most 7,999 bytes; a UUID and a comma are 37. */

@@ -1,0 +1,2 @@
+export { countMessages, insertMessages, removeMessagesBefore } from './outbox.sql.ts';
+export { OutboxPublisher, type PublishedReport } from './publisher.ts';

@@ -1,0 +1,207 @@
+import type { Config } from '../config/index.ts';
+import type { Database } from '../platform/db/database.ts';
+import { sleep, Wakeup } from '../shared/abort.ts';
+import { firstIdAt, timeOfId } from '../shared/ids.ts';
+import type { DueDelivery, MessageBroker, OutgoingMessage, PublishFailure } from '../transport/port.ts';
+import { claimMessages, type OutboxRow, releaseMessages, removeMessages } from './outbox.sql.ts';
+
+export interface OutboxPublisherDeps {
+  readonly database: Database;
+  readonly broker: MessageBroker;
+  readonly config: Config;
+  /** Name of this process in claims. */
+  readonly instance: string;
+  readonly onPublished?: (report: PublishedReport) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+export interface PublishedReport {
+  readonly messages: readonly OutgoingMessage[];
+  readonly failed: ReadonlyMap<string, PublishFailure>;
+  readonly durationMs: number;
+}
+
+const FIRST_ID = firstIdAt(0);
+/** How far below the newest row that was seen a claim starts: rows of slow transactions and of processes with other clocks come in late. */
+const FLOOR_MARGIN_MS = 2_000;
+/** A claim from the very beginning finds what came later still, and rows whose publisher vanished. */
+const FULL_LOOK_MS = 1_000;
+/** A look from the beginning wades through all dead entries while something holds back vacuum: it may take this share of the time. */
+const FULL_LOOK_TIME_SHARE = 0.05;
+const FAILURE_PAUSE_MS = 200;
+/** Messages on their way to the broker; above it a batch waits for the ones before it. */
+const MAX_UNCONFIRMED = 4_000;
+/** Messages handed over by the accepting process that wait to be sent; above it rows are left for whoever claims them. */
+const MAX_OFFERED = 4_000;
+
+/**
+ * Brings outbox rows to the broker (SPEC F2). Any number of processes run one. A row is removed after the broker's confirm and not before; what the
+ * broker returned, refused or did not confirm in time is given back and tried again, for ever. Rows that this process itself has just
+ * committed come without a claim of their own: they were written as claimed by it.
+ */
+export class OutboxPublisher {
+  readonly #deps: OutboxPublisherDeps;
+  readonly #controller = new AbortController();
+  readonly #wakeup = new Wakeup();
+  readonly #removals: string[] = [];
+  #offered: OutgoingMessage[] = [];
+  #unconfirmed = 0;
+  #inFlight = new Set<Promise<void>>();
+  #floorId = FIRST_ID;
+  #newestMs = 0;
+  #fullLookAtMs = 0;
+  #pausedUntilMs = 0;
+  #running: Promise<void> | undefined;
+  #removing: Promise<void> | undefined;
+
+  constructor(deps: OutboxPublisherDeps) {
+    this.#deps = deps;
+  }
+
+  start(): void {
+    this.#running ??= this.#loop(this.#controller.signal);
+  }
+
+  /** Takes no more; resolves when what was sent is confirmed and removed, or was given up. */
+  async stop(): Promise<void> {
+    this.#controller.abort();
+    await this.#running;
+    while (this.#inFlight.size > 0 || this.#removing) await Promise.all([...this.#inFlight, this.#removing]);
+  }
+
+  /** How rows that are about to be committed in this process are to be marked; null: left for whoever claims them. */
+  claim(): { readonly publisher: string; readonly ms: number } | null {
+    const { broker, config, instance } = this.#deps;
+    const isReady =
+      this.#running !== undefined &&
+      !this.#controller.signal.aborted &&
+      broker.isConnected &&
+      this.#offered.length < MAX_OFFERED;
+    return isReady ? { publisher: instance, ms: config['outbox.claimMs'] } : null;
+  }
+
+  /** First messages of deliveries whose rows were committed as claimed by this process. */
+  offer(deliveries: readonly DueDelivery[]): void {
+    for (const { deliveryId, endpointId } of deliveries)
+      this.#offered.push({ id: deliveryId, deliveryId, endpointId, queue: 'ready', inMs: 0, context: null });
+    this.#wakeup.ring();
+  }
+
+  /** Rows were committed for whoever claims them. */
+  poke(): void {
+    this.#wakeup.ring();
+  }
+
+  async #loop(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        if (!(await this.#step())) await this.#wakeup.wait(this.#idleMs(), signal);
+      } catch (error) {
+        this.#deps.onError(error);
+        await sleep(FAILURE_PAUSE_MS, signal);
+      }
+      while (this.#unconfirmed >= MAX_UNCONFIRMED) await Promise.race(this.#inFlight);
+    }
+    // What was offered and is not on its way yet is committed: another publisher takes it.
+    await this.#giveBack(this.#offered.splice(0).map((message) => message.id));
+  }
+
+  /** Sends the next batch. @returns whether there may be more */
+  async #step(): Promise<boolean> {
+    const { broker, config } = this.#deps;
+    const limit = config['outbox.batch'];
+    if (!broker.isConnected || performance.now() < this.#pausedUntilMs) {
+      await this.#giveBack(this.#offered.splice(0).map((message) => message.id));
+      return false;
+    }
+    const offered = this.#offered.splice(0, limit);
+    if (offered.length > 0) this.#send(offered);
+    if (this.#offered.length > 0) return true;
+    if (offered.length > 0 && performance.now() < this.#fullLookAtMs) return false;
+    const rows = await this.#claim(limit);
+    if (rows.length > 0) this.#send(rows.map(toMessage));
+    return rows.length === limit;
+  }
+
+  /** Works through the rows in the order of time: page by page, then from a little below the newest that was seen, now and then from the beginning. */
+  async #claim(limit: number): Promise<OutboxRow[]> {
+    const { database, config, instance } = this.#deps;
+    const started = performance.now();
+    const isFull = started >= this.#fullLookAtMs;
+    const from = { floorId: isFull ? FIRST_ID : this.#floorId, limit };
+    const by = { publisher: instance, ms: config['outbox.claimMs'] };
+    const rows = await claimMessages(database.delivery, from, by);
+    const now = performance.now();
+    if (isFull) this.#fullLookAtMs = now + Math.max(FULL_LOOK_MS, (now - started) / FULL_LOOK_TIME_SHARE);
+    const last = rows.at(-1);
+    if (last) this.#newestMs = Math.max(this.#newestMs, timeOfId(last.outbox_id));
+    this.#floorId =
+      last && rows.length === limit ? last.outbox_id : firstIdAt(this.#newestMs - FLOOR_MARGIN_MS);
+    return rows;
+  }
+
+  #send(messages: OutgoingMessage[]): void {
+    this.#unconfirmed += messages.length;
+    const sending = this.#publish(messages)
+      .catch(this.#deps.onError)
+      .then(() => {
+        this.#unconfirmed -= messages.length;
+        this.#inFlight.delete(sending);
+      });
+    this.#inFlight.add(sending);
+  }
+
+  async #publish(messages: readonly OutgoingMessage[]): Promise<void> {
+    const started = performance.now();
+    const failed = await this.#deps.broker.publish(messages);
+    this.#deps.onPublished?.({ messages, failed, durationMs: performance.now() - started });
+    const confirmed = failed.size === 0 ? messages : messages.filter((message) => !failed.has(message.id));
+    for (const { id } of confirmed) this.#removals.push(id);
+    this.#removing ??= this.#remove();
+    if (failed.size === 0) return;
+    this.#pausedUntilMs = performance.now() + FAILURE_PAUSE_MS;
+    await this.#giveBack([...failed.keys()]);
+  }
+
+  /** What is confirmed while one removal runs makes the next. */
+  async #remove(): Promise<void> {
+    try {
+      while (this.#removals.length > 0) {
+        // A row that cannot be removed now is published again after its claim: a duplicate, which the claim of the delivery absorbs.
+        await removeMessages(this.#deps.database.delivery, this.#removals.splice(0));
+      }
+    } catch (error) {
+      this.#deps.onError(error);
+    } finally {
+      this.#removing = undefined;
+    }
+  }
+
+  async #giveBack(ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return;
+    this.#fullLookAtMs = 0;
+    try {
+      await releaseMessages(this.#deps.database.delivery, ids, this.#deps.instance);
+    } catch (error) {
+      // Their claims run out by themselves.
+      this.#deps.onError(error);
+    }
+  }
+
+  #idleMs(): number {
+    const now = performance.now();
+    const untilPauseEnds = this.#pausedUntilMs > now ? this.#pausedUntilMs - now : Infinity;
+    return Math.max(1, Math.min(this.#deps.config['outbox.pollMs'], untilPauseEnds));
+  }
+}
+
+function toMessage(row: OutboxRow): OutgoingMessage {
+  return {
+    id: row.outbox_id,
+    deliveryId: row.delivery_id,
+    endpointId: row.endpoint_id,
+    queue: row.queue,
+    inMs: row.in_ms,
+    context: row.context,
+  };
+}

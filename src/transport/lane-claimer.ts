@@ -1,0 +1,272 @@
+import type { Config } from '../config/index.ts';
+import type { Coordination, PermitGrant } from '../coordination/port.ts';
+import {
+  type ClaimedRow,
+  claimWork,
+  findNextDue,
+  type Lane,
+  sweepFromFloors,
+  sweepLanes,
+} from '../delivery/index.ts';
+import type { DeliveryTarget, EndpointDirectory } from '../endpoints/index.ts';
+import type { Database } from '../platform/db/database.ts';
+import type { Clock } from '../shared/clock.ts';
+import type { EndpointId } from '../shared/ids.ts';
+import { INLINE_PAYLOAD_BYTES, toWork } from './claimed-work.ts';
+import { Lanes } from './lanes.ts';
+import type { ClaimedWork } from './port.ts';
+
+export interface LaneClaimerDeps {
+  readonly database: Database;
+  readonly directory: EndpointDirectory;
+  readonly coordination: Coordination;
+  readonly config: Config;
+  /** A clock that never goes back: deadlines here must not wait for one that was set. */
+  readonly clock: Clock;
+  /** Name of this process in leases. */
+  readonly instance: string;
+  readonly onError: (error: unknown, what: string) => void;
+  /** Each claim that found something; lost attempts are those whose worker vanished. */
+  readonly onClaim?: (claim: ClaimReport) => void;
+  /** After each full sweep: how long the oldest due delivery has been due, 0 when none is. */
+  readonly onSweep?: (oldestDueAgeMs: number) => void;
+  /** Work that becomes due later than this many milliseconds is not kept in mind here: something else brings it. Default: no limit. */
+  readonly horizonMs?: number;
+  /** Whether work that a sweep found is to be claimed here; by default all is. */
+  readonly takesSwept?: (lane: Lane) => boolean;
+  /** Something changed that a waiting claimer wants to look at. */
+  readonly onChange: () => void;
+}
+
+export interface ClaimReport {
+  readonly durationMs: number;
+  readonly rows: number;
+  readonly lostAttempts: number;
+}
+
+export type Grant = PermitGrant & { readonly target: DeliveryTarget };
+
+/** Full sweeps may take this share of the time, up to a pause of one lease time, so that expired leases are found within another. */
+const SWEEP_TIME_SHARE = 0.05;
+const SWEEP_BATCH = 1_000;
+const PROBE_BATCH = 200;
+const PROBE_MS = 100;
+
+/**
+ * Claims due rows of the work table fairly: every endpoint that has work gets its share of the room, up to its own free slots. Which
+ * endpoints have work is known from what it is told, and from a paced sweep, never from a scan in each claim.
+ */
+export class LaneClaimer {
+  readonly #deps: LaneClaimerDeps;
+  readonly #lanes = new Lanes();
+  #sweepAtMs = 0;
+  #fullSweepAtMs = 0;
+  #isSweeping = false;
+  #sweeping: Promise<void> = Promise.resolve();
+  #probeAtMs = 0;
+
+  constructor(deps: LaneClaimerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Work is due now, or in some milliseconds. */
+  note(endpointId: EndpointId, inMs: number): void {
+    this.#lanes.note(endpointId, inMs, this.#deps.clock.now());
+  }
+
+  /** Another process told of work: all endpoints when it could not name them. */
+  heard(endpointIds: readonly EndpointId[] | null): void {
+    if (endpointIds === null) this.#fullSweepAtMs = this.#sweepAtMs = 0;
+    for (const endpointId of endpointIds ?? []) {
+      this.#deps.directory.forgetWaitingTarget(endpointId);
+      this.note(endpointId, 0);
+    }
+    this.#deps.onChange();
+  }
+
+  /** Whether due work of the endpoint is known that is claimed from here. */
+  isReady(endpointId: EndpointId): boolean {
+    return this.#lanes.isReady(endpointId);
+  }
+
+  /** How many endpoints could be asked for. */
+  get readyCount(): number {
+    return this.#lanes.readyCount;
+  }
+
+  /** Starts a sweep when it is time, beside the claims, and learns the next due times of endpoints that wait. */
+  async lookAround(): Promise<void> {
+    if (!this.#isSweeping && this.#deps.clock.now() >= this.#sweepAtMs) this.#startSweep();
+    if (this.#deps.clock.now() >= this.#probeAtMs) await this.#probe();
+  }
+
+  /** Milliseconds until there is something to look at by the passing of time alone. */
+  idleMs(): number {
+    const now = this.#deps.clock.now();
+    const untilLookMs = Math.min(this.#lanes.msUntilReady(now), this.#sweepAtMs - now, this.#probeAtMs - now);
+    return Math.max(1, Math.min(this.#deps.config['delivery.pollMs'], untilLookMs));
+  }
+
+  /** Permits for the endpoints that have work, each its share of `room`. */
+  async permits(room: number): Promise<Grant[]> {
+    if (room <= 0) return [];
+    const ready = this.#lanes.ready(this.#deps.clock.now(), room);
+    if (ready.length === 0) return [];
+    const targets = await this.#deps.directory.targets(ready);
+    const active = ready
+      .map((id) => targets.get(id))
+      .filter((target) => target?.state === 'active') as DeliveryTarget[];
+    for (const endpointId of ready)
+      if (targets.get(endpointId)?.state !== 'active') this.#lanes.setAside(endpointId);
+    const share = Math.max(1, Math.floor(room / Math.max(1, active.length)));
+    const grants = await this.#deps.coordination.acquire(
+      active.map((target) => ({ endpointId: target.endpointId, wanted: share, limits: target.limits })),
+    );
+    return grants.map((grant, index) => ({ ...grant, target: active[index]! }));
+  }
+
+  /** As `permits`, and what was asked goes behind the others; a page of endpoints without a free slot does not hide those behind it. */
+  async permitsInTurn(room: number): Promise<Grant[]> {
+    let grants = await this.permits(room);
+    this.turn(grants);
+    for (
+      let seen = grants.length;
+      countPermits(grants) === 0 && grants.length > 0 && seen < this.#lanes.readyCount;
+      seen += grants.length
+    ) {
+      grants = await this.permits(room);
+      this.turn(grants);
+    }
+    return grants;
+  }
+
+  /** What was asked goes behind the others; an empty bucket is not asked again before it has a token. */
+  turn(grants: readonly Grant[]): void {
+    const now = this.#deps.clock.now();
+    for (const { endpointId, retryAfterMs } of grants) {
+      if (retryAfterMs !== null) this.#lanes.block(endpointId, now + retryAfterMs);
+      this.#lanes.rotate(endpointId);
+    }
+  }
+
+  giveBack(grants: readonly Grant[]): void {
+    for (const grant of grants) this.#deps.coordination.release(grant.permits, false);
+  }
+
+  /** Claims as many rows of each endpoint as it has permits for; permits without a row are given back. */
+  async claim(grants: readonly Grant[]): Promise<ClaimedWork[]> {
+    const { database, config, instance } = this.#deps;
+    const wanted = grants.filter((grant) => grant.permits.length > 0);
+    if (wanted.length === 0) return [];
+    // What is told of from here on may not be in this claim's snapshot.
+    for (const grant of wanted) this.#lanes.claiming(grant.endpointId);
+    const started = performance.now();
+    let rows: ClaimedRow[];
+    try {
+      rows = await claimWork(
+        database.delivery,
+        wanted.map((grant) => ({
+          endpointId: grant.endpointId,
+          slots: grant.permits.length,
+          floorMs: this.#lanes.floorOf(grant.endpointId),
+        })),
+        { ms: config['delivery.leaseMs'], worker: instance },
+        INLINE_PAYLOAD_BYTES,
+      );
+    } catch (error) {
+      this.giveBack(wanted);
+      for (const grant of wanted) this.#lanes.note(grant.endpointId, 0, 0);
+      throw error;
+    }
+    if (rows.length > 0) {
+      const lostAttempts = rows.filter((row) => row.after_lost).length;
+      this.#deps.onClaim?.({ durationMs: performance.now() - started, rows: rows.length, lostAttempts });
+    }
+    return this.#handOut(wanted, rows, started + config['delivery.leaseMs']);
+  }
+
+  async close(): Promise<void> {
+    await this.#sweeping;
+  }
+
+  /** Joins rows with permits, gives unused permits back, and remembers where the next claim starts. */
+  #handOut(grants: readonly Grant[], rows: readonly ClaimedRow[], leaseEndsAtMs: number): ClaimedWork[] {
+    const byEndpoint = Map.groupBy(rows, (row) => row.endpoint_id);
+    const work: ClaimedWork[] = [];
+    for (const { endpointId, permits, target } of grants) {
+      const mine = byEndpoint.get(endpointId) ?? [];
+      mine.forEach((row, index) => work.push(toWork(row, target, permits[index]!, leaseEndsAtMs)));
+      this.#deps.coordination.release(permits.slice(mine.length), false);
+      const firstDueMs = mine.length === 0 ? undefined : Math.min(...mine.map((row) => row.due_ms));
+      this.#lanes.claimed(endpointId, firstDueMs, mine.length === permits.length);
+    }
+    return work;
+  }
+
+  /** Asks for the next due time of endpoints that have work in the future, so that retries start on time and not at the next sweep. */
+  async #probe(): Promise<void> {
+    const { clock, database } = this.#deps;
+    this.#probeAtMs = clock.now() + PROBE_MS;
+    const endpointIds = this.#lanes.takeProbes(PROBE_BATCH);
+    if (endpointIds.length === 0) return;
+    const found = await findNextDue(database.delivery, endpointIds);
+    for (const lane of found)
+      if (lane.in_ms < (this.#deps.horizonMs ?? Infinity))
+        this.#lanes.note(lane.endpoint_id, lane.in_ms, clock.now());
+  }
+
+  /**
+   * Sweeps beside the claims, which start at their floors and need not wait for it. Every turn looks at the known endpoints from
+   * their floors on; now and then one looks at everything from the beginning, for expired leases and unknown endpoints. That one
+   * wades through all dead entries while something holds back vacuum, hence it is paced by its own duration.
+   */
+  #startSweep(): void {
+    const { clock, config } = this.#deps;
+    this.#isSweeping = true;
+    this.#sweeping = (clock.now() >= this.#fullSweepAtMs ? this.#sweepAll() : this.#sweepKnown())
+      .catch((error: unknown) => this.#deps.onError(error, 'sweep'))
+      .then(() => {
+        this.#isSweeping = false;
+        this.#sweepAtMs = this.#fullSweepAtMs <= clock.now() ? 0 : clock.now() + config['delivery.sweepMs'];
+        this.#deps.onChange();
+      });
+  }
+
+  async #sweepAll(): Promise<void> {
+    const { clock, config, database } = this.#deps;
+    // Whoever asks for another one while this one reads gets it.
+    this.#fullSweepAtMs = Infinity;
+    const started = performance.now();
+    let oldestDueAgeMs = 0;
+    try {
+      for (const lane of await sweepLanes(database.delivery)) {
+        this.#noteSwept(lane);
+        oldestDueAgeMs = Math.max(oldestDueAgeMs, -lane.in_ms);
+      }
+    } finally {
+      const pacedMs = Math.max(config['delivery.sweepMs'], (performance.now() - started) / SWEEP_TIME_SHARE);
+      const again = clock.now() + Math.min(pacedMs, config['delivery.leaseMs']);
+      this.#fullSweepAtMs = Math.min(this.#fullSweepAtMs, again);
+    }
+    this.#deps.onSweep?.(oldestDueAgeMs);
+  }
+
+  async #sweepKnown(): Promise<void> {
+    const floors = this.#lanes.floors();
+    for (let at = 0; at < floors.length; at += SWEEP_BATCH)
+      for (const lane of await sweepFromFloors(
+        this.#deps.database.delivery,
+        floors.slice(at, at + SWEEP_BATCH),
+      ))
+        this.#noteSwept(lane);
+  }
+
+  #noteSwept(lane: Lane): void {
+    if (this.#deps.takesSwept?.(lane) === false) return;
+    this.#lanes.noteSwept(lane.endpoint_id, lane.due_ms, lane.in_ms, this.#deps.clock.now());
+  }
+}
+
+export function countPermits(grants: readonly Grant[]): number {
+  return grants.reduce((sum, grant) => sum + grant.permits.length, 0);
+}

@@ -1,0 +1,182 @@
+import { AmqpLink, type Channel, type ConsumeMessage } from '../../platform/amqp/link.ts';
+import type { EndpointId } from '../../shared/ids.ts';
+import { Acknowledgements } from './acknowledgements.ts';
+import { decodeMessage, type DeliveryMessage } from './message.ts';
+import { declareTopology, type Topology } from './topology.ts';
+
+export interface InboxOptions {
+  readonly url: string;
+  readonly name: string;
+  readonly heartbeatS: number;
+  readonly prefetch: number;
+  readonly deadMaxMessages: number;
+  readonly queues: Topology;
+  readonly onMessage: () => void;
+  /** A message that is none of ours, and why. To be acknowledged once it is kept elsewhere. */
+  readonly onForeign: (message: Held, content: Buffer, reason: string) => void;
+  readonly onError: (error: Error) => void;
+}
+
+/** A message that the broker holds for us until it is acknowledged, or until the channel is gone: then it comes again, to anyone. */
+export interface Held {
+  readonly tag: number;
+  readonly channel: Channel;
+}
+
+export type Waiting = Held & DeliveryMessage;
+
+/** Nothing came for this long although there was room: the queue is empty. */
+const QUIET_MS = 1_000;
+
+/**
+ * Messages from the ready queue that wait for their turn here, by endpoint. At most `prefetch` are held: those that wait and those whose delivery is
+ * in flight.
+ */
+export class Inbox {
+  readonly #options: InboxOptions;
+  readonly #link: AmqpLink;
+  readonly #waiting = new Map<EndpointId, Waiting[]>();
+  #channel: Channel | undefined;
+  #consumerTag: string | undefined;
+  #acknowledgements = new Acknowledgements(() => undefined);
+  #open = 0;
+  #arrivedAtMs = 0;
+  #isStopped = false;
+
+  constructor(options: InboxOptions) {
+    this.#options = options;
+    this.#link = new AmqpLink({
+      url: options.url,
+      name: options.name,
+      heartbeatS: options.heartbeatS,
+      setup: async (connection) => {
+        const channel = await connection.createChannel();
+        // Until the link watches it.
+        channel.on('error', () => undefined);
+        await this.#consume(channel);
+        return [channel];
+      },
+      onUp: options.onMessage,
+      onDown: () => this.#forget(),
+      onError: options.onError,
+    });
+  }
+
+  get isUp(): boolean {
+    return this.#link.isUp;
+  }
+
+  start(): void {
+    this.#link.start();
+  }
+
+  /** Whether the ready queue has nothing for us, or cannot be asked. */
+  isQuiet(): boolean {
+    if (!this.#link.isUp) return true;
+    return this.#open < this.#options.prefetch && performance.now() - this.#arrivedAtMs > QUIET_MS;
+  }
+
+  /** Endpoints with waiting messages, those that had their turn longest ago first. */
+  endpoints(limit: number): EndpointId[] {
+    const found: EndpointId[] = [];
+    for (const endpointId of this.#waiting.keys()) {
+      if (found.length >= limit) break;
+      found.push(endpointId);
+    }
+    return found;
+  }
+
+  waitingFor(endpointId: EndpointId): number {
+    return this.#waiting.get(endpointId)?.length ?? 0;
+  }
+
+  get isEmpty(): boolean {
+    return this.#waiting.size === 0;
+  }
+
+  /** Messages for one endpoint, oldest first; what is left of it goes behind the other endpoints. */
+  take(endpointId: EndpointId, limit: number): Waiting[] {
+    const all = this.#waiting.get(endpointId) ?? [];
+    const taken = all.splice(0, limit);
+    this.#waiting.delete(endpointId);
+    if (all.length > 0) this.#waiting.set(endpointId, all);
+    return taken;
+  }
+
+  /** Back to the front of its endpoint: nothing became of them. */
+  putBack(messages: readonly Waiting[]): void {
+    for (const message of messages) {
+      if (message.channel !== this.#channel) continue;
+      const waiting = this.#waiting.get(message.endpointId);
+      if (waiting) waiting.unshift(message);
+      else this.#waiting.set(message.endpointId, [message]);
+    }
+  }
+
+  /** Those of a channel that is gone cannot be acknowledged, and come again. */
+  acknowledge(messages: readonly Held[]): void {
+    const tags = messages.filter(({ channel }) => channel === this.#channel).map(({ tag }) => tag);
+    if (tags.length === 0) return;
+    this.#open -= tags.length;
+    this.#acknowledgements.settle(tags);
+  }
+
+  /** Takes nothing more; what waits goes back to the queue at once. What is in flight can still be acknowledged. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    const channel = this.#channel;
+    if (channel === undefined || this.#consumerTag === undefined) return;
+    try {
+      await channel.cancel(this.#consumerTag);
+      for (const endpointId of this.endpoints(Infinity))
+        for (const { tag } of this.take(endpointId, Infinity)) channel.nack(asMessage(tag), false, true);
+    } catch {
+      // The channel is gone, and everything has gone back with it.
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#link.close();
+  }
+
+  async #consume(channel: Channel): Promise<void> {
+    const { queues, deadMaxMessages, prefetch } = this.#options;
+    await declareTopology(channel, queues, deadMaxMessages);
+    await channel.prefetch(prefetch);
+    this.#channel = channel;
+    this.#open = 0;
+    this.#acknowledgements = new Acknowledgements((tag, multiple) => channel.ack(asMessage(tag), multiple));
+    if (this.#isStopped) return;
+    const { consumerTag } = await channel.consume(queues.ready, (message) => {
+      if (message) this.#arrived(channel, message);
+      // The queue was deleted: another connection declares it anew.
+      else this.#link.restart();
+    });
+    this.#consumerTag = consumerTag;
+  }
+
+  #arrived(channel: Channel, message: ConsumeMessage): void {
+    this.#open += 1;
+    this.#arrivedAtMs = performance.now();
+    const held = { tag: message.fields.deliveryTag, channel };
+    const body = decodeMessage(message.content);
+    if (typeof body === 'string') return this.#options.onForeign(held, message.content, body);
+    const waiting = this.#waiting.get(body.endpointId);
+    const one = { ...held, ...body };
+    if (waiting) waiting.push(one);
+    else this.#waiting.set(body.endpointId, [one]);
+    this.#options.onMessage();
+  }
+
+  #forget(): void {
+    this.#channel = undefined;
+    this.#consumerTag = undefined;
+    this.#waiting.clear();
+    this.#open = 0;
+  }
+}
+
+/** The library wants the message and uses its tag. */
+function asMessage(tag: number): ConsumeMessage {
+  return { fields: { deliveryTag: tag } } as ConsumeMessage;
+}

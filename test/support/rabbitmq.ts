@@ -1,0 +1,34 @@
+import { randomBytes } from 'node:crypto';
+import { type Channel, connect } from 'amqplib';
+import { topology, type Topology } from '../../src/transport/rabbitmq/topology.ts';
+
+/** A prefix that no other test uses. */
+export function freshPrefix(): string {
+  return `test-${randomBytes(5).toString('hex')}`;
+}
+
+/** Runs something on a channel of its own, as an operator with a console would. */
+export async function onBroker<T>(url: string, work: (channel: Channel) => Promise<T>): Promise<T> {
+  const connection = await connect(url);
+  try {
+    return await work(await connection.createChannel());
+  } finally {
+    await connection.close();
+  }
+}
+
+export function allQueues(prefix: string): string[] {
+  const { ready, dead, retries }: Topology = topology(prefix);
+  return [ready, dead, ...retries];
+}
+
+export async function deleteQueues(url: string, prefix: string): Promise<void> {
+  await onBroker(url, async (channel) => {
+    for (const queue of allQueues(prefix)) await channel.deleteQueue(queue);
+  });
+}
+
+/** Messages in a queue. */
+export async function depth(url: string, queue: string): Promise<number> {
+  return onBroker(url, async (channel) => (await channel.checkQueue(queue)).messageCount);
+}
