@@ -7,14 +7,21 @@ import type { Api } from '../app/api.ts';
 import { createApi } from '../app/api.ts';
 import { projectFile } from '../app/paths.ts';
 import { createRuntime, type Runtime } from '../app/runtime.ts';
-import { type Config, loadConfig } from '../config/index.ts';
+import { type Config, environmentName, environmentOf, loadConfig } from '../config/index.ts';
 import { preparePartitions } from '../delivery/index.ts';
 import { EmbeddedPostgres, temporaryDataDir } from '../platform/db/embedded.ts';
 import { migrate } from '../platform/db/migrate.ts';
+import { ensureServices } from '../platform/services/packages.ts';
+import { LocalRabbitMq } from '../platform/services/rabbitmq.ts';
+import { LocalRedis } from '../platform/services/redis.ts';
 import { createLogger } from '../platform/telemetry/logger.ts';
+import { sleep } from '../shared/abort.ts';
 import type { TenantId } from '../shared/ids.ts';
 import { createApiKey, createTenant, SCOPES } from '../tenants/index.ts';
+import type { BenchContext } from './scenario.ts';
 
+const READY_LIMIT_MS = 30_000;
+const LOOK_EVERY_MS = 5;
 const SECRETS_KEY = Buffer.alloc(32, 7).toString('base64');
 
 /**
@@ -28,12 +35,23 @@ export interface BenchSystem {
   readonly receiverUrl: string;
   /** Runs `work` beside a delivery worker of its own: a fresh runtime on the same database, stopped afterwards. */
   withWorker<T>(work: (worker: Runtime) => Promise<T>): Promise<T>;
+  /** `count` worker processes of their own, ready to deliver. */
+  startWorkers(count: number): Promise<WorkerProcesses>;
+  /** Publishes outbox rows from now on, when the transport has any; `startApi` does so as well. */
+  startPublisher(): Promise<void>;
   /** Starts the API on a free port. */
   startApi(): Promise<string>;
   /** Per receiver: what it counted. */
   receiverTotals(): Promise<ReceiverTotals>;
   resetReceivers(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Worker processes that can be held still, so that the clock starts when all is prepared. */
+export interface WorkerProcesses {
+  hold(): void;
+  letGo(): void;
+  stop(): Promise<void>;
 }
 
 export interface ReceiverTotals {
@@ -43,7 +61,11 @@ export interface ReceiverTotals {
   readonly duplicatesAfterSuccess: number;
 }
 
-export async function openBenchSystem(overrides: Partial<Config> = {}): Promise<BenchSystem> {
+export async function openBenchSystem(
+  { transport }: Pick<BenchContext, 'transport'>,
+  overrides: Partial<Config> = {},
+): Promise<BenchSystem> {
+  const services = transport === 'rabbitmq' ? await openServices() : null;
   const dataDir = temporaryDataDir('bench');
   const postgres = await EmbeddedPostgres.start({
     dataDir,
@@ -64,12 +86,14 @@ export async function openBenchSystem(overrides: Partial<Config> = {}): Promise<
       'secrets.key': SECRETS_KEY,
       'http.port': 0,
       'delivery.allowAddresses': ['127.0.0.1/32'],
+      ...services?.config,
       ...overrides,
     },
   );
   const runtime = createRuntime(config, createLogger('warn', { service: 'bench' }));
   await preparePartitions(runtime.database);
   await runtime.lifecycle.start();
+  const { messaging } = runtime;
   const tenantId = await createTenant(runtime.database.requests, { name: 'bench' });
   const { key } = await createApiKey(runtime.database.requests, tenantId, {
     name: 'bench',
@@ -82,10 +106,17 @@ export async function openBenchSystem(overrides: Partial<Config> = {}): Promise<
     tenantId,
     apiKey: key,
     receiverUrl,
+    startPublisher: async () => {
+      if (messaging === null) return;
+      await until(() => messaging.transport.state().publishing);
+      messaging.publisher.start();
+    },
+    startWorkers: (count) => startWorkers(config, count),
     withWorker: async (work) => {
       const beside = createRuntime(config, createLogger('warn', { service: 'bench' }));
       await beside.lifecycle.start();
       beside.worker.start();
+      await until(() => beside.messaging?.transport.state().consuming !== false);
       try {
         return await work(beside);
       } finally {
@@ -95,6 +126,7 @@ export async function openBenchSystem(overrides: Partial<Config> = {}): Promise<
       }
     },
     startApi: async () => {
+      messaging?.publisher.start();
       api ??= await createApi(runtime);
       return api.server.listen({ host: '127.0.0.1', port: 0 });
     },
@@ -103,12 +135,69 @@ export async function openBenchSystem(overrides: Partial<Config> = {}): Promise<
     close: async () => {
       const deadline = AbortSignal.timeout(10_000);
       await api?.stop(deadline);
+      await messaging?.publisher.stop();
       await runtime.lifecycle.stop(deadline);
       await stopChild(receiver.process);
+      await services?.close();
       await postgres.stopServer('immediate');
       await rm(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+interface Services {
+  readonly config: Partial<Config>;
+  close(): Promise<void>;
+}
+
+/** RabbitMQ and Redis of this machine's packages, for this run alone. */
+async function openServices(): Promise<Services> {
+  await ensureServices(['rabbitmq', 'redis']);
+  const [rabbitmq, redis] = await Promise.all([LocalRabbitMq.start(), LocalRedis.start()]);
+  return {
+    config: {
+      transport: 'rabbitmq',
+      'rabbitmq.url': rabbitmq.url,
+      coordination: 'redis',
+      'redis.url': redis.url,
+    },
+    close: async () => {
+      await Promise.all([rabbitmq.dispose(), redis.dispose()]);
+    },
+  };
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  const deadline = performance.now() + READY_LIMIT_MS;
+  while (!isSo()) {
+    if (performance.now() > deadline) throw new Error('the broker could not be reached');
+    await sleep(LOOK_EVERY_MS);
+  }
+}
+
+async function startWorkers(config: Config, count: number): Promise<WorkerProcesses> {
+  const children = await Promise.all(
+    Array.from({ length: count }, () => startProgram('../cli/main', ['start', '--role', 'worker'], config)),
+  );
+  const signal = (name: NodeJS.Signals): void => {
+    for (const child of children) child.kill(name);
+  };
+  return {
+    hold: () => signal('SIGSTOP'),
+    letGo: () => signal('SIGCONT'),
+    stop: async () => {
+      await Promise.all(children.map((child) => stopChild(child)));
+    },
+  };
+}
+
+/** The command line as a process of its own, configured by its environment; resolves when it serves. */
+async function startProgram(script: string, args: readonly string[], config: Config): Promise<ChildProcess> {
+  const file = fileURLToPath(new URL(script + path.extname(import.meta.filename), import.meta.url));
+  const env = { PATH: process.env['PATH'], ...environmentOf(config), [environmentName('log.level')]: 'warn' };
+  const child = fork(file, [...args], { stdio: ['ignore', 'pipe', 'inherit', 'ipc'], env });
+  await firstLine(child);
+  return child;
 }
 
 export interface Child {

@@ -5,9 +5,9 @@ import { heldXmin } from './scenarios/held-xmin.ts';
 import { latency } from './scenarios/latency.ts';
 import { noisy } from './scenarios/noisy.ts';
 import { sustained } from './scenarios/sustained.ts';
-import type { BenchContext, Scenario } from './scenario.ts';
+import type { BenchContext, Scenario, Target, TransportName } from './scenario.ts';
 
-/** Every scenario of the PostgreSQL transport, in the order of the report. */
+/** Every scenario, in the order of the report. */
 export const scenarios: readonly Scenario[] = [
   ingest,
   ingestBatch,
@@ -24,7 +24,7 @@ export const scenarios: readonly Scenario[] = [
 /** One scenario's object: scripts read it, so its names stay. */
 export interface BenchObject {
   readonly scenario: string;
-  readonly transport: 'postgres';
+  readonly transport: TransportName;
   readonly node: string;
   readonly durationMs: number;
   readonly lost: number;
@@ -46,7 +46,8 @@ export async function runScenario(scenario: Scenario, context: BenchContext): Pr
   const outcome = await scenario.run(context);
   return {
     scenario: scenario.name,
-    transport: 'postgres',
+    transport: context.transport,
+    workers: context.workers,
     node: process.version,
     durationMs: Math.round(performance.now() - started),
     rssMb: Math.round(process.memoryUsage.rss() / 1_048_576),
@@ -54,8 +55,12 @@ export async function runScenario(scenario: Scenario, context: BenchContext): Pr
   };
 }
 
+function targetsOf(scenario: Scenario, transport: TransportName): readonly Target[] {
+  return transport === 'rabbitmq' ? (scenario.rabbitmqTargets ?? []) : scenario.targets;
+}
+
 export function judge(scenario: Scenario, result: BenchObject): Verdict[] {
-  return scenario.targets.map(({ field, atLeast, atMost }) => {
+  return targetsOf(scenario, result.transport).map(({ field, atLeast, atMost }) => {
     const measured = Number(result[field]);
     const met =
       (atLeast === undefined || measured >= atLeast) && (atMost === undefined || measured <= atMost);

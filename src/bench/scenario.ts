@@ -1,7 +1,19 @@
+export type TransportName = 'postgres' | 'rabbitmq';
+
+/** A figure that TARGETS names: its field and its bound. */
+export interface Target {
+  readonly field: string;
+  readonly atLeast?: number;
+  readonly atMost?: number;
+}
+
 /** What a scenario is given. */
 export interface BenchContext {
   /** Progress of long work. */
   readonly progress: (phase: string, done: number, total: number) => void;
+  readonly transport: TransportName;
+  /** Worker processes; above 1 they are processes of their own. */
+  readonly workers: number;
   /** 1 for the full size; smaller for a quick look, whose figures are no claim. */
   readonly scale: number;
 }
@@ -16,11 +28,8 @@ export interface ScenarioOutcome {
 export interface Scenario {
   readonly name: string;
   readonly text: string;
-  /** The figure that TARGETS names, for the report: field, bound and direction. */
-  readonly targets: readonly {
-    readonly field: string;
-    readonly atLeast?: number;
-    readonly atMost?: number;
-  }[];
+  readonly targets: readonly Target[];
+  /** Targets with RabbitMQ and Redis, where they are others; absent when the scenario is about the PostgreSQL transport alone. */
+  readonly rabbitmqTargets?: readonly Target[];
   run(context: BenchContext): Promise<ScenarioOutcome>;
 }

@@ -84,6 +84,11 @@ export async function seedPending(
              SELECT delivery_id, event_id, $1, endpoint_id, now() - interval '1 s' + i * interval '1 us' FROM seed ORDER BY i`,
       values: [system.tenantId],
     });
+    if (system.runtime.messaging !== null)
+      await tx.query({
+        text: `INSERT INTO relayops.outbox_messages (outbox_id, delivery_id, endpoint_id)
+               SELECT delivery_id, delivery_id, endpoint_id FROM seed ORDER BY i`,
+      });
   });
   await settle(system);
 }
@@ -146,7 +151,7 @@ async function settle(system: BenchSystem): Promise<void> {
   await client.connect();
   try {
     await client.query('SET statement_timeout = 0');
-    for (const table of ['events', 'deliveries', 'delivery_attempts', 'delivery_work'])
+    for (const table of ['events', 'deliveries', 'delivery_attempts', 'delivery_work', 'outbox_messages'])
       await client.query(`VACUUM ANALYZE relayops.${table}`);
     await client.query('CHECKPOINT');
   } finally {

@@ -65,6 +65,17 @@ export function describeConfig(
   });
 }
 
+/** The environment that gives a process this configuration, without what is as by default. */
+export function environmentOf(config: Partial<Config>): Record<string, string> {
+  const given: Record<string, string> = {};
+  for (const key of names) {
+    const value: unknown = config[key];
+    if (value === undefined || JSON.stringify(value) === JSON.stringify(specs[key].default)) continue;
+    given[environmentName(key)] = Array.isArray(value) ? value.join(',') : String(value);
+  }
+  return given;
+}
+
 function parse(text: string, spec: KeySpec, problem: (reason: string) => void): unknown {
   switch (spec.type) {
     case 'integer':

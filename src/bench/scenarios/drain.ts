@@ -1,6 +1,6 @@
 import { openBenchSystem } from '../bench-system.ts';
 import { measureDrain, senderYardstick } from '../drain.ts';
-import type { Scenario } from '../scenario.ts';
+import type { BenchContext, Scenario } from '../scenario.ts';
 import { seedEndpoints, seedFinished, seedPending } from '../seed.ts';
 import { round } from '../statistics.ts';
 
@@ -13,15 +13,20 @@ export const drain: Scenario = {
   name: 'drain',
   text: '50,000 pending deliveries of 1 KiB over 50 endpoints, the full path',
   targets: [{ field: 'ratio', atLeast: 0.4 }],
-  run: async ({ progress, scale }) => {
+  rabbitmqTargets: [{ field: 'ratio', atLeast: 0.25 }],
+  run: async (context) => {
+    const { progress, scale } = context;
     const count = Math.round(DELIVERIES * scale);
-    const system = await openBenchSystem();
+    const system = await openBenchSystem(context);
     try {
       progress('yardstick', 0, 1);
       const yardstick = await senderYardstick(system, Math.round(YARDSTICK_REQUESTS * scale), PAYLOAD_BYTES);
       await system.resetReceivers();
-      await seedPending(system, await seedEndpoints(system, ENDPOINTS), count, PAYLOAD_BYTES);
-      const figures = await measureDrain(system, count, (done) => progress('drain', done, count));
+      const endpoints = await seedEndpoints(system, ENDPOINTS);
+      const seed = (): Promise<void> => seedPending(system, endpoints, count, PAYLOAD_BYTES);
+      const figures = await measureDrain(system, count, context.workers, seed, (done) =>
+        progress('drain', done, count),
+      );
       const totals = await system.receiverTotals();
       return {
         rate: figures.rate,
@@ -39,18 +44,20 @@ export const drain: Scenario = {
   },
 };
 
+const prepared = (): Promise<void> => Promise.resolve();
+
 /** Drains once on an empty system, then again after `prepare`, and compares. */
 async function compareToDrain(
-  scale: number,
-  progress: (phase: string, done: number, total: number) => void,
+  context: BenchContext,
   prepare: (
     system: Awaited<ReturnType<typeof openBenchSystem>>,
     endpoints: Awaited<ReturnType<typeof seedEndpoints>>,
     count: number,
   ) => Promise<void>,
 ) {
+  const { progress, scale } = context;
   const count = Math.round(DELIVERIES * scale);
-  const system = await openBenchSystem();
+  const system = await openBenchSystem(context);
   try {
     const endpoints = await seedEndpoints(system, ENDPOINTS);
     // The first drain warms the process up; the second is the base.
@@ -62,12 +69,16 @@ async function compareToDrain(
         PAYLOAD_BYTES,
       );
       if (phase === 'warm-up')
-        await measureDrain(system, Math.round(count / 5), (done) => progress(phase, done, count / 5));
+        await measureDrain(system, Math.round(count / 5), 1, prepared, (done) =>
+          progress(phase, done, count / 5),
+        );
     }
-    const base = await measureDrain(system, count, (done) => progress('drain', done, count));
+    const base = await measureDrain(system, count, 1, prepared, (done) => progress('drain', done, count));
     await prepare(system, endpoints, count);
     const before = await system.receiverTotals();
-    const figures = await measureDrain(system, count, (done) => progress('measured', done, count));
+    const figures = await measureDrain(system, count, 1, prepared, (done) =>
+      progress('measured', done, count),
+    );
     const totals = await system.receiverTotals();
     const { rows } = await system.runtime.database.requests.query<{ n: number }>(
       "SELECT count(*)::int AS n FROM relayops.delivery_attempts WHERE outcome = 'success' AND worker <> 'seed'",
@@ -93,8 +104,9 @@ export const backlog: Scenario = {
     { field: 'ratioToDrain', atLeast: 0.9 },
     { field: 'claimP99Ms', atMost: 20 },
   ],
-  run: ({ progress, scale }) =>
-    compareToDrain(scale, progress, async (system, endpoints) => {
+  run: (context) =>
+    compareToDrain(context, async (system, endpoints) => {
+      const { progress, scale } = context;
       progress('seeding', 0, 1);
       await seedPending(system, endpoints, Math.round(1_000_000 * scale), PAYLOAD_BYTES);
     }),
@@ -104,8 +116,9 @@ export const aged: Scenario = {
   name: 'aged',
   text: 'drain over 5,000,000 finished deliveries',
   targets: [{ field: 'ratioToDrain', atLeast: 0.9 }],
-  run: ({ progress, scale }) =>
-    compareToDrain(scale, progress, async (system, endpoints, count) => {
+  run: (context) =>
+    compareToDrain(context, async (system, endpoints, count) => {
+      const { progress, scale } = context;
       const finished = Math.round(5_000_000 * scale);
       await seedFinished(system, endpoints, finished, (done) => progress('seeding', done, finished));
       await seedPending(system, endpoints, count, PAYLOAD_BYTES);

@@ -12,14 +12,21 @@ export const fanout: Scenario = {
   name: 'fanout',
   text: 'events to 1,000 endpoints each; rate over 20 of them, lastMs of a single one',
   targets: [{ field: 'ratioToDrain', atLeast: 0.8 }],
-  run: async ({ progress, scale }) => {
+  run: async (context) => {
+    const { progress, scale } = context;
     const events = Math.max(1, Math.round(EVENTS * scale));
-    const system = await openBenchSystem();
+    const system = await openBenchSystem(context);
     try {
       const drained = RECIPIENTS * events;
       const few = await seedEndpoints(system, ENDPOINTS, { prefix: 'd' });
       await seedPending(system, few, drained, PAYLOAD_BYTES);
-      const base = await measureDrain(system, drained, (done) => progress('drain', done, drained));
+      const base = await measureDrain(
+        system,
+        drained,
+        1,
+        () => Promise.resolve(),
+        (done) => progress('drain', done, drained),
+      );
       await seedEndpoints(system, RECIPIENTS);
       await system.runtime.database.requests.query(
         "UPDATE relayops.endpoint_subscriptions SET pattern = 'fan.out' WHERE pattern LIKE 'bench.e%'",

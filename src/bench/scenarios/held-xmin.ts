@@ -22,10 +22,11 @@ export const heldXmin: Scenario = {
   name: 'held-xmin',
   text: 'ingest and drain in turn, in one process, while another session holds a snapshot for 5 minutes; figures of the last fifth',
   targets: [{ field: 'ratioToDrain', atLeast: 0.8 }],
-  run: async ({ progress, scale }) => {
+  run: async (context) => {
+    const { progress, scale } = context;
     const count = Math.round(ROUND * scale);
     const heldMs = HELD_MS * scale;
-    const system = await openBenchSystem();
+    const system = await openBenchSystem(context);
     try {
       const endpoints = await seedEndpoints(system, ENDPOINTS);
       return await system.withWorker(async (worker) => {

@@ -15,9 +15,11 @@ export const ingest: Scenario = {
   name: 'ingest',
   text: '64 connections, one event a request, answered after the commit; with one endpoint, and without any',
   targets: [{ field: 'ratio', atLeast: 0.5 }],
-  run: async ({ progress, scale }) => {
+  rabbitmqTargets: [{ field: 'ratio', atLeast: 0.5 }],
+  run: async (context) => {
+    const { progress, scale } = context;
     const requests = Math.round(EVENTS * scale);
-    const system = await openBenchSystem();
+    const system = await openBenchSystem(context);
     const load = await Load.start();
     try {
       await seedEndpoints(system, 1);
@@ -63,9 +65,10 @@ export const ingestBatch: Scenario = {
   name: 'ingest-batch',
   text: '100 events a request, one endpoint',
   targets: [{ field: 'rate', atLeast: 25_000 }],
-  run: async ({ progress, scale }) => {
+  run: async (context) => {
+    const { progress, scale } = context;
     const requests = Math.round((BATCH_EVENTS * scale) / BATCH);
-    const system = await openBenchSystem({
+    const system = await openBenchSystem(context, {
       'ingest.ratePerSecond': 1_000_000,
       'ingest.rateBurst': 1_000_000,
     });

@@ -16,8 +16,15 @@ export const latency: Scenario = {
     { field: 'p50MsAt2000', atMost: 6 },
     { field: 'p99MsAt2000', atMost: 30 },
   ],
-  run: async ({ progress, scale }) => {
-    const system = await openBenchSystem();
+  rabbitmqTargets: [
+    { field: 'p50Ms', atMost: 6 },
+    { field: 'p99Ms', atMost: 16 },
+    { field: 'p50MsAt2000', atMost: 12 },
+    { field: 'p99MsAt2000', atMost: 60 },
+  ],
+  run: async (context) => {
+    const { progress, scale } = context;
+    const system = await openBenchSystem(context);
     const peer = await LatencyPeer.start();
     try {
       const endpoints = await seedEndpoints(system, ENDPOINTS, { url: peer.url });

@@ -14,8 +14,10 @@ export const noisy: Scenario = {
   name: 'noisy',
   text: '48 healthy endpoints at 500/s beside one that hangs with 100,000 waiting and one that answers 500; the same without the two',
   targets: [{ field: 'ratio', atMost: 1.5 }],
-  run: async ({ progress, scale }) => {
-    const system = await openBenchSystem();
+  rabbitmqTargets: [{ field: 'ratio', atMost: 1.5 }],
+  run: async (context) => {
+    const { progress, scale } = context;
+    const system = await openBenchSystem(context);
     const peer = await LatencyPeer.start();
     try {
       const healthy = await seedEndpoints(system, HEALTHY, { url: peer.url, prefix: 'h' });

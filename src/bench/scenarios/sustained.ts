@@ -18,9 +18,11 @@ export const sustained: Scenario = {
   name: 'sustained',
   text: '64 connections post single events as fast as they are answered while delivery runs, until the last receipt',
   targets: [{ field: 'ratio', atLeast: 0.5 }],
-  run: async ({ progress, scale }) => {
+  rabbitmqTargets: [{ field: 'ratio', atLeast: 0.5 }],
+  run: async (context) => {
+    const { progress, scale } = context;
     const requests = Math.round(EVENTS * scale);
-    const system = await openBenchSystem();
+    const system = await openBenchSystem(context);
     const load = await Load.start();
     const sender = new HttpSender({
       allow: parseAllowList(['127.0.0.1/32']),

@@ -4,7 +4,7 @@ import { Argument, Command, Option } from 'commander';
 import { projectFile, projectRoot } from '../../app/paths.ts';
 import { renderPlot, renderReport, shareOfTarget } from '../../bench/report.ts';
 import { type BenchObject, judge, runScenario, scenarios, type Verdict } from '../../bench/run.ts';
-import type { Scenario } from '../../bench/scenario.ts';
+import type { Scenario, TransportName } from '../../bench/scenario.ts';
 import { EXIT } from '../failure.ts';
 import { emit, table } from '../output.ts';
 import { type Progress, startProgress } from '../progress.ts';
@@ -13,6 +13,8 @@ interface BenchOptions {
   readonly json?: boolean;
   readonly report?: boolean;
   readonly scale: string;
+  readonly transport: TransportName;
+  readonly workers: string;
 }
 
 export function benchCommand(): Command {
@@ -20,8 +22,14 @@ export function benchCommand(): Command {
     .description('Measure one scenario, or all with --report; a run that loses a delivery exits non-zero')
     .addArgument(new Argument('[scenario]', 'what to measure').choices(scenarios.map(({ name }) => name)))
     .addOption(
-      new Option('--transport <name>', 'transport under test').choices(['postgres']).default('postgres'),
+      new Option(
+        '--transport <name>',
+        'transport under test; rabbitmq brings RabbitMQ and Redis up for the run',
+      )
+        .choices(['postgres', 'rabbitmq'])
+        .default('postgres'),
     )
+    .option('--workers <count>', 'worker processes (drain only)', '1')
     .option('--json', 'print one JSON object as the last line')
     .option('--report', 'run all and write bench/report.md with its plot')
     .option('--scale <share>', 'share of the full size, for a quick look; its figures are no claim', '1')
@@ -48,6 +56,8 @@ async function run(scenario: Scenario, options: BenchOptions): Promise<BenchObje
   let current: { phase: string; progress: Progress } | undefined;
   const object = await runScenario(scenario, {
     scale: Number(options.scale),
+    transport: options.transport,
+    workers: scenario.name === 'drain' ? Number(options.workers) : 1,
     progress: (phase, done, total) => {
       if (current?.phase !== phase) {
         current?.progress.stop();
