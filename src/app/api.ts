@@ -44,7 +44,7 @@ export async function createApi(runtime: Runtime): Promise<Api> {
     coordination: runtime.coordination,
     config,
     limitsOf: (tenantId) => limits.of(tenantId),
-    backlog: () => runtime.backlog.state(),
+    admission: runtime.admission,
     onRefused: (code) => runtime.metrics.eventsRefused.inc({ code }),
   });
   const endpoints = new EndpointsService({

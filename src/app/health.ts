@@ -28,7 +28,7 @@ export function healthRoutes(app: HttpServer, runtime: Runtime, isStopping: () =
       status: stopping ? 'stopping' : ready ? 'ready' : 'not ready',
       role: runtime.config.role,
       instance: runtime.instance,
-      intake: runtime.backlog.state(),
+      intake: runtime.admission.state(),
       dependencies,
     });
   });

@@ -25,11 +25,11 @@ export async function startProcess(config: Config, logger: Logger): Promise<Rela
   const applied = await migrate(config['database.url'], projectFile('migrations'));
   if (applied.length > 0) logger.info({ migrations: applied }, 'schema migrated');
   const runtime = createRuntime(config, logger);
-  const { lifecycle, worker, janitor, replays, backlog } = runtime;
+  const { lifecycle, worker, janitor, replays, admission } = runtime;
   const role = config.role;
   let api: Api | undefined;
   lifecycle.add({ name: 'partitions', start: () => preparePartitions(runtime.database) });
-  lifecycle.add({ name: 'backlog', start: () => backlog.start(), stop: () => backlog.stop() });
+  lifecycle.add({ name: 'admission', start: () => admission.start(), stop: () => admission.stop() });
   const publisher = runtime.messaging?.publisher;
   // Stopped after the parts that write outbox rows, so that they are published rather than left to others.
   if (publisher && role !== 'worker')

@@ -3,9 +3,9 @@ import os from 'node:os';
 import type { Config } from '../config/index.ts';
 import { MemoryCoordination } from '../coordination/memory/index.ts';
 import type { Coordination } from '../coordination/port.ts';
-import { BacklogGate, DeliveryWorker, Janitor, ReplayRunner } from '../delivery/index.ts';
+import { DeliveryWorker, Janitor, ReplayRunner } from '../delivery/index.ts';
 import { EndpointDirectory, SecretBox } from '../endpoints/index.ts';
-import { Acceptor } from '../events/index.ts';
+import { Acceptor, Admission } from '../events/index.ts';
 import { Database } from '../platform/db/database.ts';
 import { parseAllowList } from '../platform/http/address-guard.ts';
 import { HttpSender } from '../platform/http/sender.ts';
@@ -14,6 +14,7 @@ import type { Logger } from '../platform/telemetry/logger.ts';
 import { createMetrics, type Metrics } from '../platform/telemetry/metrics.ts';
 import { type Clock, monotonicClock, systemClock } from '../shared/clock.ts';
 import type { DueDelivery, DueWork, Transport } from '../transport/port.ts';
+import { observeAdmission, readyMessages } from './observe-admission.ts';
 import { observeAttempt } from './observe-attempt.ts';
 import { allDeletedEndpoints, retentionTasks } from './retention.ts';
 import { createTransport, type Messaging } from './transport.ts';
@@ -33,7 +34,7 @@ export interface Runtime {
   /** Present with the RabbitMQ transport. */
   readonly messaging: Messaging | null;
   readonly acceptor: Acceptor;
-  readonly backlog: BacklogGate;
+  readonly admission: Admission;
   readonly worker: DeliveryWorker;
   readonly replays: ReplayRunner;
   readonly janitor: Janitor;
@@ -93,18 +94,12 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
       metrics.eventsAccepted.inc(stored);
     },
   });
-  const backlog = new BacklogGate({
+  const admission = new Admission({
     database,
-    high: config['ingest.backlogHigh'],
-    low: config['ingest.backlogLow'],
-    everyMs: config['ingest.backlogSampleMs'],
-    onSample: ({ open, leased, failed, dead }) => {
-      metrics.backlog.set({ state: 'pending' }, open - leased);
-      metrics.backlog.set({ state: 'in_progress' }, leased);
-      metrics.dead.set({ state: 'failed' }, failed);
-      metrics.dead.set({ state: 'dead' }, dead);
-    },
-    onError: (error) => report(error, 'backlog'),
+    config,
+    ...(messaging ? { readyMessages: () => readyMessages(messaging, metrics) } : {}),
+    onSample: observeAdmission(metrics),
+    onError: (error) => report(error, 'admission'),
   });
   const sender = new HttpSender({
     allow: parseAllowList(config['delivery.allowAddresses']),
@@ -170,7 +165,7 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     transport,
     messaging,
     acceptor,
-    backlog,
+    admission,
     worker,
     replays,
     janitor,

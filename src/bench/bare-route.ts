@@ -41,7 +41,7 @@ export async function startBareRoute(
       coordination,
       config,
       limitsOf: () => ({ ingestRate: null, ingestBurst: null }),
-      backlog: () => ({ full: false, open: 0 }),
+      admission: { refusal: () => null },
       onRefused: () => undefined,
     }),
   );

@@ -1,4 +1,4 @@
-export { BacklogGate } from './backlog.ts';
+export { type BacklogSample, sampleBacklog, sampleTenants } from './backlog.sql.ts';
 export {
   claimDeliveries,
   claimWork,

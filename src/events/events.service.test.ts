@@ -24,7 +24,7 @@ beforeEach(async () => {
     coordination: new MemoryCoordination(systemClock),
     config: loadConfig({}),
     limitsOf: () => limits,
-    backlog: () => ({ full: false, open: 0 }),
+    admission: { refusal: () => null },
     onRefused: () => undefined,
   });
 });

@@ -7,6 +7,7 @@ import { idAfter, type Page, toPage } from '../platform/http/page.ts';
 import { routeNotFound } from '../platform/http/problem.ts';
 import { RelayError } from '../shared/errors.ts';
 import { type EndpointId, firstIdAt, type EventId, isId, type TenantId } from '../shared/ids.ts';
+import type { Admission } from './admission.ts';
 import type { Accepted, Acceptor, AcceptResult } from './acceptor.ts';
 import { backlogFull, batchTooLarge, eventInvalid, rateLimited } from './events.errors.ts';
 import type { Event, EventListQuery } from './event.schemas.ts';
@@ -26,8 +27,7 @@ export interface EventsDeps {
   readonly coordination: Coordination;
   readonly config: Config;
   readonly limitsOf: (tenantId: TenantId) => Promise<IngestLimits> | IngestLimits;
-  /** Whether open work leaves room for more (SPEC C4). */
-  readonly backlog: () => { readonly full: boolean; readonly open: number };
+  readonly admission: Pick<Admission, 'refusal'>;
   /** Told the error code of every event that was not taken. */
   readonly onRefused: (code: string) => void;
 }
@@ -48,13 +48,9 @@ export class EventsService {
 
   /** Refuses before anything is parsed when there is no room. @throws BACKLOG_FULL, BATCH_TOO_LARGE, RATE_LIMITED */
   async admit(tenantId: TenantId, events: number): Promise<void> {
-    const { backlog, coordination, config, limitsOf } = this.#deps;
-    const { full, open } = backlog();
-    if (full)
-      throw backlogFull({
-        detail: `About ${open} deliveries are waiting.`,
-        retryAfterSeconds: BACKLOG_RETRY_S,
-      });
+    const { admission, coordination, config, limitsOf } = this.#deps;
+    const refusal = admission.refusal(tenantId);
+    if (refusal !== null) throw backlogFull({ detail: refusal.detail, retryAfterSeconds: BACKLOG_RETRY_S });
     if (events > config['ingest.maxBatchEvents']) {
       throw batchTooLarge({
         detail: `${events} events; at most ${config['ingest.maxBatchEvents']} are allowed.`,

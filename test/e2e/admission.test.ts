@@ -15,6 +15,7 @@ beforeAll(async () => {
     'ingest.rateBurst': RATE,
     'ingest.backlogHigh': BACKLOG_HIGH,
     'ingest.backlogLow': BACKLOG_LOW,
+    'ingest.tenantShare': 1,
   });
 });
 afterAll(() => relay.close());
@@ -120,4 +121,19 @@ it('closes intake at the high backlog with 503 and Retry-After, stores nothing t
   );
   await api.untilSettled();
   expect(receiver.summary()).toMatchObject({ uniqueDeliveries: sent + 1, duplicatesAfterSuccess: 0 });
+});
+
+it("keeps one tenant's backlog from shutting out another", async () => {
+  const [greedy, modest] = [await unlimited(), await unlimited()];
+  const process = await relay.startAnother({ 'ingest.tenantShare': 0.5 });
+  const post = ({ api }: typeof greedy) => api.at(process.url).call('POST', '/v1/events', event);
+  for (const { api } of [greedy, modest])
+    await api.endpoint(relay.receiver('held').url, 'order.*', { paused: true });
+  expect((await post(modest)).status).toBe(202);
+  await until(
+    'the greedy one is refused',
+    () => post(greedy),
+    ({ status }) => status === 503,
+  );
+  for (let n = 0; n < 3; n += 1) expect((await post(modest)).status).toBe(202);
 });

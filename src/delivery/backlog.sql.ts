@@ -1,6 +1,6 @@
-import type { Database, Queryable } from '../platform/db/database.ts';
+import type { Queryable } from '../platform/db/database.ts';
 import { prepared } from '../platform/db/sql.ts';
-import { sleep } from '../shared/abort.ts';
+import type { TenantId } from '../shared/ids.ts';
 
 /** Work and leftovers as of the last sample. */
 export interface BacklogSample {
@@ -35,57 +35,20 @@ export async function sampleBacklog(db: Queryable): Promise<BacklogSample> {
   };
 }
 
-export interface BacklogOptions {
-  readonly database: Database;
-  readonly high: number;
-  readonly low: number;
-  readonly everyMs: number;
-  readonly onSample: (sample: BacklogSample) => void;
-  readonly onError: (error: unknown) => void;
-}
+const exactShares = prepared(`
+  SELECT tenant_id, count(*)::int AS open FROM (SELECT tenant_id FROM relayops.delivery_work LIMIT ${EXACT_UP_TO}) w GROUP BY 1`);
 
-/** Closes intake at the high threshold and opens it again below the low one, so that it does not flap (SPEC C4). */
-export class BacklogGate {
-  readonly #options: BacklogOptions;
-  readonly #controller = new AbortController();
-  #running: Promise<void> | undefined;
-  #open = 0;
-  #full = false;
+const sampledShares = prepared(`
+  SELECT tenant_id, count(*)::int AS open FROM relayops.delivery_work TABLESAMPLE SYSTEM ($1::float8) GROUP BY 1`);
 
-  constructor(options: BacklogOptions) {
-    this.#options = options;
-  }
-
-  state(): { full: boolean; open: number } {
-    return { full: this.#full, open: this.#open };
-  }
-
-  start(): void {
-    this.#running ??= this.#loop(this.#controller.signal);
-  }
-
-  async stop(): Promise<void> {
-    this.#controller.abort();
-    await this.#running;
-  }
-
-  /** Samples now; the loop does it by itself. */
-  async look(): Promise<void> {
-    const sampled = await sampleBacklog(this.#options.database.requests);
-    this.#open = sampled.open;
-    if (this.#open >= this.#options.high) this.#full = true;
-    else if (this.#open < this.#options.low) this.#full = false;
-    this.#options.onSample(sampled);
-  }
-
-  async #loop(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      try {
-        await this.look();
-      } catch (error) {
-        this.#options.onError(error);
-      }
-      await sleep(this.#options.everyMs, signal);
-    }
-  }
+/**
+ * Open deliveries by tenant. Exact up to a bound; above it from a sample of the table's pages that holds about as many rows, scaled up, which
+ * is right within a few per cent for tenants that hold much.
+ * @param open all open deliveries, as sampled
+ */
+export async function sampleTenants(db: Queryable, open: number): Promise<ReadonlyMap<TenantId, number>> {
+  const scale = open <= EXACT_UP_TO ? 1 : open / EXACT_UP_TO;
+  const statement = scale === 1 ? exactShares([]) : sampledShares([100 / scale]);
+  const { rows } = await db.query<{ tenant_id: TenantId; open: number }>(statement);
+  return new Map(rows.map((row) => [row.tenant_id, Math.round(row.open * scale)]));
 }
