@@ -53,7 +53,7 @@ export async function createApi(runtime: Runtime): Promise<Api> {
     clock,
     directory,
     secretBox,
-    onWorkMayBeDue: (endpointId) => transport.resume(endpointId),
+    onWorkMayBeDue: (endpointId) => transport.endpointChanged(endpointId),
   });
   const deliveries = new DeliveryService(database);
   const replays = new ReplayService({

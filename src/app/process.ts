@@ -42,6 +42,11 @@ export async function startProcess(config: Config, logger: Logger): Promise<Rela
       graceMs: COMMIT_RESULTS_MS,
     },
     { name: 'replays', start: () => replays.start(), stop: () => replays.stop() },
+    {
+      name: 'operational events',
+      start: () => runtime.operationalEvents.start(),
+      stop: () => runtime.operationalEvents.stop(),
+    },
     { name: 'janitor', start: () => janitor.start(), stop: () => janitor.stop() },
   ];
   const http: Part = {

@@ -5,7 +5,7 @@ import { MemoryCoordination } from '../coordination/memory/index.ts';
 import type { Coordination } from '../coordination/port.ts';
 import { DeliveryWorker, Janitor, ReplayRunner } from '../delivery/index.ts';
 import { EndpointDirectory, SecretBox } from '../endpoints/index.ts';
-import { Acceptor, Admission } from '../events/index.ts';
+import { Acceptor, Admission, OperationalEvents } from '../events/index.ts';
 import { Database } from '../platform/db/database.ts';
 import { parseAllowList } from '../platform/http/address-guard.ts';
 import { HttpSender } from '../platform/http/sender.ts';
@@ -38,6 +38,7 @@ export interface Runtime {
   readonly worker: DeliveryWorker;
   readonly replays: ReplayRunner;
   readonly janitor: Janitor;
+  readonly operationalEvents: OperationalEvents;
   readonly lifecycle: Lifecycle;
 }
 
@@ -118,6 +119,10 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     clock,
     instance,
     onAttempt: observeAttempt(metrics, logger, clock),
+    onHealthChange: (change, endpointId) => {
+      metrics.breakerTransitions.inc({ to: change });
+      logger.warn({ endpoint_id: endpointId, change }, 'endpoint health changed');
+    },
     onLate: (deliveryIds) => {
       metrics.lateResults.inc(deliveryIds.size);
       logger.warn(
@@ -140,6 +145,13 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     deletedEndpoints: () => allDeletedEndpoints(database),
     onRemoved: (what, count) => metrics.janitorRemoved.inc({ what }, count),
     onError: (error) => report(error, 'janitor'),
+  });
+
+  const operationalEvents = new OperationalEvents({
+    database,
+    acceptor,
+    onAccepted: (type) => metrics.operationalEvents.inc({ type }),
+    onError: (error) => report(error, 'operational events'),
   });
 
   const lifecycle = new Lifecycle(report);
@@ -169,6 +181,7 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     worker,
     replays,
     janitor,
+    operationalEvents,
     lifecycle,
   };
 }

@@ -411,7 +411,7 @@ export const keys = {
   'health.failuresToOpen': {
     type: 'integer',
     default: 10,
-    min: 1,
+    min: 2,
     max: 10_000,
     text: 'Failed attempts in a row, over all processes, after which the deliveries of an endpoint are held back.',
   },

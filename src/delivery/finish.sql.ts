@@ -92,6 +92,14 @@ const finish = prepared(`
              'event_type', event_type, 'delivery_id', delivery_id, 'endpoint_id', endpoint_id, 'attempts', attempt_number,
              'http_status', http_status, 'error_code', error_code, 'ended_at', finished_at)
     FROM final WHERE outbox_id IS NOT NULL AND state = 'dead'
+  ), notices AS (
+    INSERT INTO relayops.operational_notices (tenant_id, type, endpoint_id, data)
+    SELECT f.tenant_id, 'delivery.dead', f.endpoint_id, jsonb_build_object('deliveryId', f.delivery_id, 'eventId', f.event_id,
+             'eventType', f.event_type, 'endpointId', f.endpoint_id, 'reason', f.reason, 'attempts', f.attempt_number,
+             'httpStatus', f.http_status, 'errorCode', f.error_code, 'endedAt', relayops.iso(f.finished_at))
+    FROM final f
+    WHERE f.state = 'dead' AND relayops.wants_notice(f.tenant_id, 'delivery.dead', f.endpoint_id)
+      AND (SELECT v.format FROM relayops.events v WHERE v.tenant_id = f.tenant_id AND v.event_id = f.event_id LIMIT 1) <> 'operational'
   )
   SELECT (SELECT count(*) FROM ended)::int + (SELECT count(*) FROM pending)::int AS held`);
 

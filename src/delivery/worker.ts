@@ -1,10 +1,10 @@
 import type { Config } from '../config/index.ts';
 import type { Coordination } from '../coordination/port.ts';
-import { disableEndpoint, type EndpointDirectory } from '../endpoints/index.ts';
+import { disableEndpoint, type EndpointDirectory, type HealthChange } from '../endpoints/index.ts';
 import type { Database } from '../platform/db/database.ts';
 import type { HttpSender, SendOutcome } from '../platform/http/sender.ts';
 import type { Clock } from '../shared/clock.ts';
-import { type DeliveryId, newId } from '../shared/ids.ts';
+import { type DeliveryId, type EndpointId, newId } from '../shared/ids.ts';
 import type { Capacity, ClaimedWork, Transport } from '../transport/port.ts';
 import {
   type AttemptTiming,
@@ -16,6 +16,7 @@ import {
 } from './attempt.ts';
 import type { FinishedAttempt } from './finish.sql.ts';
 import { Finisher } from './finisher.ts';
+import { HealthWatch } from './health-watch.ts';
 import { PayloadLoader } from './payload-loader.ts';
 import { requestHeaders } from './request.ts';
 
@@ -38,6 +39,7 @@ export interface WorkerDeps {
   readonly clock: Clock;
   readonly instance: string;
   readonly onAttempt: (report: AttemptReport) => void;
+  readonly onHealthChange: (change: HealthChange, endpointId: EndpointId) => void;
   readonly onLate: (deliveryIds: ReadonlySet<DeliveryId>) => void;
   readonly onError: (error: unknown, what: string) => void;
 }
@@ -50,6 +52,7 @@ export class DeliveryWorker {
   readonly #deps: WorkerDeps;
   readonly #finisher: Finisher;
   readonly #payloads: PayloadLoader;
+  readonly #health: HealthWatch;
   readonly #intake = new AbortController();
   /** A graceful stop ran out of time: nothing more is sent. */
   #isCut = false;
@@ -73,6 +76,13 @@ export class DeliveryWorker {
       onCommitted: (batch, late) => this.#committed(batch, late),
       onRefused: (result) => deps.transport.settled([result]),
       onError: (error) => deps.onError(error, 'finish'),
+    });
+    this.#health = new HealthWatch({
+      database: deps.database,
+      directory: deps.directory,
+      config: deps.config,
+      onChange: (change, endpointId) => this.#healthChanged(change, endpointId),
+      onError: (error) => deps.onError(error, 'health'),
     });
     const maxBacklog = deps.config['delivery.finishBatch'] * 4;
     this.#capacity = {
@@ -115,6 +125,7 @@ export class DeliveryWorker {
     if (this.#inFlight > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
     deadline.removeEventListener('abort', cut);
     await this.#finisher.flush(AbortSignal.timeout(FLUSH_MS));
+    await this.#health.idle();
   }
 
   async #run(): Promise<void> {
@@ -227,20 +238,27 @@ export class DeliveryWorker {
   /** 410 Gone. When the database is away, or the endpoint was changed meanwhile, it stays as it is. */
   async #disable(work: ClaimedWork): Promise<void> {
     try {
-      await disableEndpoint(
+      const isDisabled = await disableEndpoint(
         this.#deps.database.delivery,
         work.endpointId,
         work.target.version,
         'The receiver answered 410 Gone.',
       );
       this.#deps.directory.forgetTarget(work.endpointId);
+      if (isDisabled) this.#healthChanged('disabled', work.endpointId);
     } catch (error) {
       this.#deps.onError(error, 'disable');
     }
   }
 
+  #healthChanged(change: HealthChange, endpointId: EndpointId): void {
+    this.#deps.transport.endpointChanged(endpointId);
+    this.#deps.onHealthChange(change, endpointId);
+  }
+
   #committed(batch: readonly FinishedAttempt[], late: ReadonlySet<DeliveryId>): void {
     this.#deps.transport.settled(batch);
+    this.#health.saw(batch);
     const pending: { endpointId: FinishedAttempt['endpointId']; inMs: number }[] = [];
     for (const { endpointId, next } of batch)
       if (next.kind === 'pending') pending.push({ endpointId, inMs: Math.max(1, next.delayMs) });

@@ -6,7 +6,7 @@ import type { EndpointId, TenantId } from '../shared/ids.ts';
 import { findRouting, findTargets, findVersions, type TargetWithSecrets } from './directory.sql.ts';
 import { RoutingTable } from './routing.ts';
 import type { SecretBox } from './secret-box.ts';
-import { type DeliveryTarget, toTarget } from './target.ts';
+import { type DeliveryTarget, toFailing, toTarget } from './target.ts';
 
 const MAX_TARGETS = 50_000;
 const MAX_TABLES = 10_000;
@@ -66,9 +66,15 @@ export class EndpointDirectory {
     this.#targets.delete(endpointId);
   }
 
-  /** Another process told of work: an endpoint that was waiting here has perhaps been resumed there. */
+  /** Another process told of work: an endpoint that was waiting here has perhaps been resumed there, or has recovered. */
   forgetWaitingTarget(endpointId: EndpointId): void {
-    if (this.#targets.get(endpointId)?.state !== 'active') this.#targets.delete(endpointId);
+    const target = this.#targets.get(endpointId);
+    if (target?.state !== 'active' || target.failing !== null) this.#targets.delete(endpointId);
+  }
+
+  /** Whether an endpoint is known to be failing, as of a second ago at most. */
+  isFailing(endpointId: EndpointId): boolean {
+    return this.#targets.get(endpointId)?.failing != null;
   }
 
   async routing(tenantId: TenantId): Promise<RoutingTable> {
@@ -129,9 +135,13 @@ export class EndpointDirectory {
 
   async #refresh(): Promise<void> {
     const current = await findVersions(this.#deps.database.delivery, [...this.#targets.keys()]);
-    const changed = current
-      .filter((row) => this.#targets.get(row.endpoint_id)?.version !== row.version)
-      .map((row) => row.endpoint_id);
+    const changed: EndpointId[] = [];
+    for (const row of current) {
+      const target = this.#targets.get(row.endpoint_id);
+      if (target?.version !== row.version) changed.push(row.endpoint_id);
+      else if (target.failing !== null || row.failures !== null)
+        this.#targets.set(row.endpoint_id, { ...target, failing: toFailing(row) });
+    }
     if (changed.length > 0) await this.#load(changed);
   }
 }

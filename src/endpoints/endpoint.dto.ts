@@ -17,6 +17,7 @@ export function toEndpoint(row: CountedEndpointRow, config: Config, showHeaders:
     url: row.url,
     state: row.state,
     stateReason: row.state_reason,
+    health: toHealth(row.health),
     headers: showHeaders ? row.headers : hidden(row.headers),
     maxConcurrency: row.max_concurrency,
     ratePerSecond: row.rate_per_second,
@@ -37,13 +38,25 @@ export function toEndpoint(row: CountedEndpointRow, config: Config, showHeaders:
 
 /** Made by what delivery uses, so that both cannot differ. */
 function effectiveSettings(row: EndpointRow, config: Config): Endpoint['effective'] {
-  const { limits, retry, timeoutMs } = toTarget(row, [], config);
+  const well = { failures: null, open_for_ms: null };
+  const { limits, retry, timeoutMs } = toTarget({ ...row, ...well }, [], config);
   return {
     maxConcurrency: limits.maxConcurrency,
     ratePerSecond: limits.rate?.ratePerSecond ?? null,
     rateBurst: limits.rate?.burst ?? null,
     timeoutMs,
     retry,
+  };
+}
+
+function toHealth(health: CountedEndpointRow['health']): Endpoint['health'] {
+  if (health === null) return { state: 'ok', failures: 0, failingSince: null, nextProbeAt: null };
+  const moment = (text: string): string => new Date(text).toISOString();
+  return {
+    state: health.open_until === null ? 'failing' : 'held_back',
+    failures: health.failures,
+    failingSince: moment(health.failing_since),
+    nextProbeAt: health.open_until === null ? null : moment(health.open_until),
   };
 }
 

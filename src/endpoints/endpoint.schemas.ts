@@ -58,6 +58,18 @@ const CapMs = Type.Integer({
   description: 'Longest pause between attempts.',
 });
 
+const Health = Type.Object({
+  state: Type.Unsafe<'ok' | 'failing' | 'held_back'>({
+    type: 'string',
+    enum: ['ok', 'failing', 'held_back'],
+    description:
+      'failing: its last attempt failed. held_back: so many failed in a row that its deliveries wait, and one is sent now and then to see whether it is back.',
+  }),
+  failures: Type.Integer({ description: 'Failed attempts since the last success.' }),
+  failingSince: nullable(Moment),
+  nextProbeAt: nullable(Type.String({ format: 'date-time', description: 'Before that nothing is sent.' })),
+});
+
 // Answers --------------------------------------------------------------------------------------------------------------
 
 export const Endpoint = Type.Object({
@@ -66,6 +78,7 @@ export const Endpoint = Type.Object({
   url: Type.String({ description: 'As it is dialled: normalised.' }),
   state: State,
   stateReason: nullable(Type.String({ description: 'Why it is in this state, when somebody said so.' })),
+  health: Health,
   headers: Type.Unsafe<Record<string, string>>({
     ...Headers,
     description: 'The values are hidden from credentials without the scope endpoints:write.',

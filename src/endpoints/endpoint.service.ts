@@ -28,6 +28,7 @@ import {
 } from './endpoint.sql.ts';
 import type { EndpointsDeps } from './endpoints-deps.ts';
 import { endpointLimitReached } from './endpoints.errors.ts';
+import { forgetHealth } from './health.sql.ts';
 import { formatSecret, secretBytes } from './secret-box.ts';
 import { deleteSecrets, insertSecret } from './secret.sql.ts';
 import { DEFAULT_SETTINGS, changedSettings } from './settings.ts';
@@ -112,6 +113,7 @@ export class EndpointService {
       if (!(await markEndpointDeleted(tx, tenantId, id))) throw routeNotFound();
       await deleteSubscriptions(tx, id);
       await deleteSecrets(tx, id);
+      await forgetHealth(tx, id);
       await bumpRoutingVersion(tx, tenantId);
     });
     this.#deps.directory.forgetTarget(id);
@@ -151,10 +153,14 @@ export class EndpointService {
     const row = await insertEndpoint(tx, tenantId, id, state, changedSettings(DEFAULT_SETTINGS, body));
     await insertSecret(tx, id, newId(clock.now()), secretBox.seal(secret, id));
     const wanted = withNewIds(body.subscriptions ?? [], clock);
-    if (wanted.length === 0) return { row: { ...row, subscription_count: 0 }, subscriptions: [] };
+    if (wanted.length === 0)
+      return { row: { ...row, subscription_count: 0, health: null }, subscriptions: [] };
     const stored = await insertSubscriptions(tx, tenantId, id, wanted);
     await bumpRoutingVersion(tx, tenantId);
-    return { row: { ...row, subscription_count: stored.length }, subscriptions: stored.map(toSubscription) };
+    return {
+      row: { ...row, subscription_count: stored.length, health: null },
+      subscriptions: stored.map(toSubscription),
+    };
   }
 
   #shown(row: CountedEndpointRow, principal: Principal): Endpoint {

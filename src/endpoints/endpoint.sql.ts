@@ -27,13 +27,22 @@ export type EndpointSettings = Pick<
   | 'backoff_cap_ms'
 >;
 
-export type CountedEndpointRow = EndpointRow & { readonly subscription_count: number };
+export type CountedEndpointRow = EndpointRow & {
+  readonly subscription_count: number;
+  /** The row of endpoint_health; null while its last attempt was no failure. */
+  readonly health: {
+    readonly failures: number;
+    readonly failing_since: string;
+    readonly open_until: string | null;
+  } | null;
+};
 
 const COLUMNS = `endpoint_id, tenant_id, version, name, url, state, state_reason, headers, max_concurrency, rate_per_second, rate_burst,
   timeout_ms, max_attempts, backoff_base_ms, backoff_factor, backoff_cap_ms, created_at, updated_at, deleted_at`;
 /** Index: endpoint_subscriptions_endpoint; at most 100 entries an endpoint. */
 const COUNTED = `${COLUMNS}, (SELECT count(*) FROM relayops.endpoint_subscriptions s
-  WHERE s.endpoint_id = webhook_endpoints.endpoint_id)::int AS subscription_count`;
+  WHERE s.endpoint_id = webhook_endpoints.endpoint_id)::int AS subscription_count,
+  (SELECT to_jsonb(h) FROM relayops.endpoint_health h WHERE h.endpoint_id = webhook_endpoints.endpoint_id) AS health`;
 
 function settingValues(settings: EndpointSettings): unknown[] {
   return [
@@ -149,10 +158,14 @@ export async function updateEndpoint(
 }
 
 const SET_STATE = prepared(`
+  WITH forgotten AS (
+    DELETE FROM relayops.endpoint_health h USING relayops.webhook_endpoints e
+    WHERE $3 = 'active' AND e.tenant_id = $1 AND e.endpoint_id = $2 AND h.endpoint_id = e.endpoint_id AND e.deleted_at IS NULL
+  )
   UPDATE relayops.webhook_endpoints SET state = $3, state_reason = $4::text, version = version + 1, updated_at = now()
   WHERE tenant_id = $1 AND endpoint_id = $2 AND deleted_at IS NULL
     AND (state <> $3 OR ($4::text IS NOT NULL AND state_reason IS DISTINCT FROM $4::text))`);
-/** Changes nothing when the state, and the reason if one is given, are so already. Index as `findEndpoint`. */
+/** Activating forgets past failures. Otherwise changes nothing when the state, and the reason if one is given, are so already. Index as `findEndpoint`. */
 export async function setEndpointState(
   db: Queryable,
   tenantId: TenantId,

@@ -1,8 +1,18 @@
 export { EndpointDirectory } from './directory.ts';
+export {
+  countHeldBack,
+  giveProbeBack,
+  type HealthChange,
+  type HealthRules,
+  type ObservedHealth,
+  observeHealth,
+  takeProbe,
+} from './health.sql.ts';
 export { disableEndpoint } from './directory.sql.ts';
 export { endpointExists, findDeletedEndpointIds } from './endpoint.sql.ts';
 export type { EndpointsDeps } from './endpoints-deps.ts';
 export { EndpointsService, endpointRoutes } from './endpoints.service.ts';
+export { lockNotices, type NoticeRow, removeNotices } from './notices.sql.ts';
 export { isEventType, MAX_EVENT_TYPE_LENGTH } from './patterns.ts';
 export { type Route, type SubscriptionRow } from './routing.ts';
 export { SecretBox } from './secret-box.ts';

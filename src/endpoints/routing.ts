@@ -23,6 +23,7 @@ interface CompiledSubscription extends SubscriptionRow {
   readonly compiled: Filter | { readonly error: string } | null;
 }
 
+const EVERYTHING = '*';
 const CACHED_TYPES = 1_000;
 
 /** Who gets which event of one tenant, as of one version of its configuration. Immutable but for a memo by type. */
@@ -44,14 +45,17 @@ export class RoutingTable {
   /**
    * The endpoints for an event, each once, sorted. One subscription that lets it through is enough; when none does, one that
    * could not be evaluated makes the route an error.
+   * @param about set for operational events: the endpoint they tell of, which does not get them; nor do those that subscribe to `*`, which stands
+   *   for the tenant's own events
    * @param scope is called at most once, and only when a filter has to look at the event
    */
-  route(type: string, scope: () => FilterScope): Route[] {
+  route(type: string, scope: () => FilterScope, about?: EndpointId): Route[] {
     const candidates = this.#candidates(type);
     if (candidates.length === 0) return [];
     const routes = new Map<EndpointId, Route>();
     let evaluated: FilterScope | undefined;
-    for (const { endpointId, compiled: filter } of candidates) {
+    for (const { endpointId, pattern, compiled: filter } of candidates) {
+      if (about !== undefined && (pattern === EVERYTHING || endpointId === about)) continue;
       if (routes.get(endpointId)?.filterError === null) continue;
       const verdict = filter === null ? true : judge(filter, (evaluated ??= scope()));
       if (verdict === true) routes.set(endpointId, { endpointId, filterError: null });

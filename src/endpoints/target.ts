@@ -13,6 +13,13 @@ export interface SigningSecret {
   readonly expiresAtMs: number | null;
 }
 
+/** What is known of an endpoint whose last attempts failed, over all processes. */
+export interface FailingHealth {
+  readonly failures: number;
+  /** While the breaker is open: when it may be probed, on this process's monotonic clock (`performance.now()`). */
+  readonly probeAtMs: number | null;
+}
+
 /** All that a delivery needs to know of its endpoint, with defaults applied. */
 export interface DeliveryTarget {
   readonly endpointId: EndpointId;
@@ -20,6 +27,8 @@ export interface DeliveryTarget {
   readonly version: number;
   readonly url: string;
   readonly state: EndpointState;
+  /** Null while its last attempt was no failure. */
+  readonly failing: FailingHealth | null;
   readonly headers: Readonly<Record<string, string>>;
   readonly secrets: readonly SigningSecret[];
   readonly timeoutMs: number;
@@ -54,7 +63,24 @@ export interface TargetRow {
   readonly deleted_at: Date | null;
 }
 
-export function toTarget(row: TargetRow, secrets: readonly SigningSecret[], config: Config): DeliveryTarget {
+/** The columns of endpoint_health that a target knows. */
+export interface HealthColumns {
+  /** Null when it is well. */
+  readonly failures: number | null;
+  /** Milliseconds until it may be probed; null when the breaker is closed. */
+  readonly open_for_ms: number | null;
+}
+
+export function toFailing({ failures, open_for_ms }: HealthColumns): FailingHealth | null {
+  if (failures === null) return null;
+  return { failures, probeAtMs: open_for_ms === null ? null : performance.now() + open_for_ms };
+}
+
+export function toTarget(
+  row: TargetRow & HealthColumns,
+  secrets: readonly SigningSecret[],
+  config: Config,
+): DeliveryTarget {
   const ratePerSecond = row.rate_per_second ?? config['delivery.endpointRatePerSecond'];
   return {
     endpointId: row.endpoint_id,
@@ -62,6 +88,7 @@ export function toTarget(row: TargetRow, secrets: readonly SigningSecret[], conf
     version: row.version,
     url: row.url,
     state: row.deleted_at ? 'deleted' : row.state,
+    failing: toFailing(row),
     headers: row.headers,
     secrets,
     timeoutMs: Math.min(row.timeout_ms ?? config['delivery.timeoutMs'], config['delivery.maxTimeoutMs']),

@@ -185,7 +185,7 @@ export class Acceptor {
     const { event } = waiting;
     const table = await this.#deps.directory.routing(event.tenantId);
     const eventId = newId<EventId>(this.#deps.clock.now());
-    const routes = routesOf(event, eventId, (scope) => table.route(event.type, scope));
+    const routes = routesOf(event, eventId, (scope) => table.route(event.type, scope, event.about));
     return {
       eventId,
       event,

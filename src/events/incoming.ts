@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { EndpointId, TenantId } from '../shared/ids.ts';
 
-export type EventFormat = 'native' | 'cloudevents-structured' | 'cloudevents-binary' | 'test';
+export type EventFormat = 'native' | 'cloudevents-structured' | 'cloudevents-binary' | 'test' | 'operational';
 
 /** An event as a caller sent it, checked for form, not yet accepted. */
 export interface IncomingEvent {
@@ -18,6 +18,8 @@ export interface IncomingEvent {
   readonly occurredAt: Date | null;
   /** Goes to this endpoint alone, whatever it subscribes to: a test event. */
   readonly onlyTo?: EndpointId;
+  /** An operational event: the endpoint it is about, which does not get it. */
+  readonly about?: EndpointId;
 }
 
 /**

@@ -116,7 +116,7 @@ export function transportConformance(name: string, openHarness: () => Promise<Tr
       await receiver.until((work) => work.length === 2);
       expect(receiver.work.every((w) => w.endpointId === b)).toBe(true);
       await harness.setState(a, 'active');
-      receiver.transport.resume(a);
+      receiver.transport.endpointChanged(a);
       await receiver.until((work) => work.length === 4);
     });
 

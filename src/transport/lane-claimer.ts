@@ -8,7 +8,7 @@ import {
   sweepFromFloors,
   sweepLanes,
 } from '../delivery/index.ts';
-import type { DeliveryTarget, EndpointDirectory } from '../endpoints/index.ts';
+import { type DeliveryTarget, type EndpointDirectory, giveProbeBack, takeProbe } from '../endpoints/index.ts';
 import type { Database } from '../platform/db/database.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { EndpointId } from '../shared/ids.ts';
@@ -49,6 +49,8 @@ export type Grant = PermitGrant & { readonly target: DeliveryTarget };
 /** Full sweeps may take this share of the time, up to a pause of one lease time, so that expired leases are found within another. */
 const SWEEP_TIME_SHARE = 0.05;
 const SWEEP_BATCH = 1_000;
+/** Between two tries to become the one that probes a failing endpoint. */
+const PROBE_AGAIN_MS = 500;
 const PROBE_BATCH = 200;
 const PROBE_MS = 100;
 
@@ -119,10 +121,22 @@ export class LaneClaimer {
     for (const endpointId of ready)
       if (targets.get(endpointId)?.state !== 'active') this.#lanes.setAside(endpointId);
     const share = Math.max(1, Math.floor(room / Math.max(1, active.length)));
+    const now = performance.now();
+    const wanted: { target: DeliveryTarget; count: number }[] = [];
+    for (const target of active) {
+      const probeInMs = msUntilProbe(target, now);
+      if (probeInMs === null) wanted.push({ target, count: share });
+      else if (probeInMs <= 0) wanted.push({ target, count: 1 });
+      else this.#lanes.block(target.endpointId, this.#deps.clock.now() + probeInMs);
+    }
     const grants = await this.#deps.coordination.acquire(
-      active.map((target) => ({ endpointId: target.endpointId, wanted: share, limits: target.limits })),
+      wanted.map(({ target, count }) => ({
+        endpointId: target.endpointId,
+        wanted: count,
+        limits: target.limits,
+      })),
     );
-    return grants.map((grant, index) => ({ ...grant, target: active[index]! }));
+    return grants.map((grant, index) => ({ ...grant, target: wanted[index]!.target }));
   }
 
   /** As `permits`, and what was asked goes behind the others; a page of endpoints without a free slot does not hide those behind it. */
@@ -149,12 +163,48 @@ export class LaneClaimer {
     }
   }
 
+  /** Returns permits that are not used. */
   giveBack(grants: readonly Grant[]): void {
     for (const grant of grants) this.#deps.coordination.release(grant.permits, false);
   }
 
   /** Claims as many rows of each endpoint as it has permits for; permits without a row are given back. */
   async claim(grants: readonly Grant[]): Promise<ClaimedWork[]> {
+    const { healthy, probes } = await this.#takeProbes(grants);
+    const work = await this.#claim(healthy);
+    for (const endpointId of probes)
+      // There was nothing to probe with.
+      if (!work.some((one) => one.endpointId === endpointId))
+        await giveProbeBack(this.#deps.database.delivery, endpointId);
+    return work;
+  }
+
+  /** While a breaker is open, one process at a time sends one delivery, whatever permits there are. */
+  async #takeProbes(grants: readonly Grant[]): Promise<{ healthy: Grant[]; probes: EndpointId[] }> {
+    const { database, config, clock } = this.#deps;
+    const healthy: Grant[] = [];
+    const probes: EndpointId[] = [];
+    for (const grant of grants) {
+      const { endpointId, target, permits } = grant;
+      if (permits.length > 0 && msUntilProbe(target, 0) !== null) {
+        const ms = target.timeoutMs + config['delivery.leaseMarginMs'];
+        if (!(await takeProbe(database.delivery, endpointId, ms))) {
+          this.giveBack([grant]);
+          this.#lanes.block(endpointId, clock.now() + PROBE_AGAIN_MS);
+          continue;
+        }
+        probes.push(endpointId);
+      }
+      healthy.push(grant);
+    }
+    return { healthy, probes };
+  }
+
+  async close(): Promise<void> {
+    await this.#sweeping;
+  }
+
+  async #claim(grants: readonly Grant[]): Promise<ClaimedWork[]> {
     const { database, config, instance } = this.#deps;
     const wanted = grants.filter((grant) => grant.permits.length > 0);
     if (wanted.length === 0) return [];
@@ -183,10 +233,6 @@ export class LaneClaimer {
       this.#deps.onClaim?.({ durationMs: performance.now() - started, rows: rows.length, lostAttempts });
     }
     return this.#handOut(wanted, rows, started + config['delivery.leaseMs']);
-  }
-
-  async close(): Promise<void> {
-    await this.#sweeping;
   }
 
   /** Joins rows with permits, gives unused permits back, and remembers where the next claim starts. */
@@ -265,6 +311,11 @@ export class LaneClaimer {
     if (this.#deps.takesSwept?.(lane) === false) return;
     this.#lanes.noteSwept(lane.endpoint_id, lane.due_ms, lane.in_ms, this.#deps.clock.now());
   }
+}
+
+/** Milliseconds until a failing endpoint may be probed, not above 0 when it may be now; null when its breaker is closed. */
+export function msUntilProbe({ failing }: DeliveryTarget, now: number): number | null {
+  return failing === null || failing.probeAtMs === null ? null : failing.probeAtMs - now;
 }
 
 export function countPermits(grants: readonly Grant[]): number {

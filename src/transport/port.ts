@@ -69,8 +69,8 @@ export interface Transport {
   /** Told after a commit that work has become due (at once or later), in this process. Other processes learn of it too. */
   announce(work: readonly DueWork[]): void;
 
-  /** Told after a commit that an endpoint takes deliveries again: what was left waiting is looked for, in every process. */
-  resume(endpointId: EndpointId): void;
+  /** Told after a commit that an endpoint takes deliveries again, or takes none: every process looks again, and finds what was left waiting. */
+  endpointChanged(endpointId: EndpointId): void;
 
   /** Batches of claimed work until the signal aborts; within the capacity and the endpoints' limits, fair over endpoints. */
   receive(capacity: Capacity, signal: AbortSignal): AsyncIterable<readonly ClaimedWork[]>;

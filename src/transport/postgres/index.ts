@@ -58,7 +58,7 @@ export class PostgresTransport implements Transport {
     this.#wakeup.ring();
   }
 
-  resume(endpointId: EndpointId): void {
+  endpointChanged(endpointId: EndpointId): void {
     this.announce([{ endpointId, inMs: 0 }]);
   }
 

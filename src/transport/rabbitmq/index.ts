@@ -6,7 +6,7 @@ import type { Transaction } from '../../platform/db/database.ts';
 import { sleep, Wakeup } from '../../shared/abort.ts';
 import { type EndpointId, newId } from '../../shared/ids.ts';
 import { INLINE_PAYLOAD_BYTES, toWork } from '../claimed-work.ts';
-import { LaneClaimer, type LaneClaimerDeps } from '../lane-claimer.ts';
+import { LaneClaimer, type LaneClaimerDeps, msUntilProbe } from '../lane-claimer.ts';
 import type { Capacity, ClaimedWork, DueDelivery, DueWork, OutgoingMessage, Transport } from '../port.ts';
 import { Wakeups } from '../wakeups.ts';
 import { type QueueDepths, RabbitBroker } from './broker.ts';
@@ -132,7 +132,7 @@ export class RabbitTransport implements Transport {
     this.#wakeup.ring();
   }
 
-  resume(endpointId: EndpointId): void {
+  endpointChanged(endpointId: EndpointId): void {
     this.#claimer.note(endpointId, 0);
     this.#wakeups.tell(endpointId);
     this.#wakeup.ring();
@@ -205,9 +205,13 @@ export class RabbitTransport implements Transport {
     const active: DeliveryTarget[] = [];
     for (const endpointId of asked) {
       const target = targets.get(endpointId);
-      // The lane has older work of this endpoint, or it takes none: its messages add nothing to what the database says.
-      if (target?.state === 'active' && !this.#claimer.isReady(endpointId)) active.push(target);
-      else this.#leave(endpointId);
+      const isOpen = target?.state === 'active' && msUntilProbe(target, 0) === null;
+      if (isOpen && !this.#claimer.isReady(endpointId)) active.push(target);
+      else {
+        // The lane has older work of this endpoint, or probes it, or it takes none: its messages add nothing to what the database says.
+        this.#leave(endpointId);
+        if (target?.state === 'active') this.#claimer.note(endpointId, 0);
+      }
     }
     if (active.length === 0) return [];
     const share = Math.max(1, Math.floor(room / active.length));
