@@ -19,7 +19,7 @@ export function healthRoutes(app: HttpServer, runtime: Runtime, isStopping: () =
 
   app.get('/readyz', { config: { auth: 'public' }, schema: { hide: true } }, async (_request, reply) => {
     const database = await probeDatabase(runtime);
-    const dependencies = [database, ...brokerStates(runtime)];
+    const dependencies = [database, ...brokerStates(runtime), ...redisStates(runtime)];
     for (const { name, up } of dependencies)
       runtime.metrics.dependencyUp.set({ dependency: name }, up ? 1 : 0);
     const stopping = isStopping();
@@ -37,6 +37,14 @@ export function healthRoutes(app: HttpServer, runtime: Runtime, isStopping: () =
     sampleNow(runtime);
     return reply.type(runtime.metrics.registry.contentType).send(await runtime.metrics.registry.metrics());
   });
+}
+
+/** Without Redis a process goes on under its share of the limits. */
+function redisStates({ redis }: Runtime): DependencyState[] {
+  if (redis === null) return [];
+  const { up, degraded } = redis.state();
+  const detail = degraded ? 'limits are local' : null;
+  return [{ name: 'redis', required: false, up: up && !degraded, latencyMs: null, detail }];
 }
 
 /** A broker that is away is no reason to be not ready: events are stored, and workers take them from the database. */

@@ -1,16 +1,31 @@
+import type { Config } from '../config/index.ts';
 import type { JanitorTask } from '../delivery/index.ts';
 import { findDeletedEndpointIds } from '../endpoints/index.ts';
 import { deleteExpiredKeys } from '../events/index.ts';
+import { removeMessagesBefore } from '../outbox/index.ts';
 import type { Database } from '../platform/db/database.ts';
-import type { EndpointId } from '../shared/ids.ts';
+import { type EndpointId, firstIdAt } from '../shared/ids.ts';
 import { deleteExpiredTokens } from '../tenants/index.ts';
 
 /** What other features want removed, each by its own owner; the janitor paces it. */
-export function retentionTasks(database: Database): JanitorTask[] {
+export function retentionTasks(database: Database, transport: Config['transport']): JanitorTask[] {
+  const leftovers: JanitorTask[] =
+    transport === 'rabbitmq'
+      ? []
+      : [{ what: 'outbox_messages', run: (limit) => deleteUnpublished(database, limit) }];
   return [
+    ...leftovers,
     { what: 'idempotency_keys', run: (limit) => deleteExpiredKeys(database.requests, limit) },
     { what: 'auth_tokens', run: (limit) => deleteExpiredTokens(database.requests, limit) },
   ];
+}
+
+/** During a rolling change of the transport other processes may still publish. */
+const UNPUBLISHED_MS = 3_600_000;
+
+/** Messages from before this installation went back to the PostgreSQL transport: their deliveries are claimed without them. */
+function deleteUnpublished(database: Database, limit: number): Promise<number> {
+  return removeMessagesBefore(database.requests, firstIdAt(Date.now() - UNPUBLISHED_MS), limit);
 }
 
 const PAGE = 1_000;

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import os from 'node:os';
 import type { Config } from '../config/index.ts';
-import { MemoryCoordination } from '../coordination/memory/index.ts';
 import type { Coordination } from '../coordination/port.ts';
+import type { RedisCoordination } from '../coordination/redis/index.ts';
 import { DeliveryWorker, Janitor, ReplayRunner } from '../delivery/index.ts';
 import { EndpointDirectory, SecretBox } from '../endpoints/index.ts';
 import { Acceptor, Admission, OperationalEvents } from '../events/index.ts';
@@ -12,8 +12,9 @@ import { HttpSender } from '../platform/http/sender.ts';
 import { Lifecycle } from '../platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../platform/telemetry/logger.ts';
 import { createMetrics, type Metrics } from '../platform/telemetry/metrics.ts';
-import { type Clock, monotonicClock, systemClock } from '../shared/clock.ts';
+import { type Clock, systemClock } from '../shared/clock.ts';
 import type { DueDelivery, DueWork, Transport } from '../transport/port.ts';
+import { createCoordination } from './coordination.ts';
 import { observeAdmission, readyMessages } from './observe-admission.ts';
 import { observeAttempt } from './observe-attempt.ts';
 import { allDeletedEndpoints, retentionTasks } from './retention.ts';
@@ -30,6 +31,8 @@ export interface Runtime {
   readonly directory: EndpointDirectory;
   readonly secretBox: SecretBox;
   readonly coordination: Coordination;
+  /** Present with coordination through Redis. */
+  readonly redis: RedisCoordination | null;
   readonly transport: Transport;
   /** Present with the RabbitMQ transport. */
   readonly messaging: Messaging | null;
@@ -68,7 +71,7 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     secretBox,
     onError: (error) => report(error, 'directory'),
   });
-  const coordination = new MemoryCoordination(monotonicClock);
+  const { coordination, redis } = createCoordination({ config, metrics, logger, instance, onError: report });
   const { transport, messaging } = createTransport({
     config,
     database,
@@ -141,7 +144,7 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
   const janitor = new Janitor({
     database,
     config,
-    tasks: retentionTasks(database),
+    tasks: retentionTasks(database, config.transport),
     deletedEndpoints: () => allDeletedEndpoints(database),
     onRemoved: (what, count) => metrics.janitorRemoved.inc({ what }, count),
     onError: (error) => report(error, 'janitor'),
@@ -174,6 +177,7 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     directory,
     secretBox,
     coordination,
+    redis,
     transport,
     messaging,
     acceptor,

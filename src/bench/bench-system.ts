@@ -194,7 +194,7 @@ async function startWorkers(config: Config, count: number): Promise<WorkerProces
 /** The command line as a process of its own, configured by its environment; resolves when it serves. */
 async function startProgram(script: string, args: readonly string[], config: Config): Promise<ChildProcess> {
   const file = fileURLToPath(new URL(script + path.extname(import.meta.filename), import.meta.url));
-  const env = { PATH: process.env['PATH'], ...environmentOf(config), [environmentName('log.level')]: 'warn' };
+  const env = { ...environmentOf(config), [environmentName('log.level')]: 'warn' };
   const child = fork(file, [...args], { stdio: ['ignore', 'pipe', 'inherit', 'ipc'], env });
   await firstLine(child);
   return child;
@@ -224,17 +224,19 @@ export async function stopChild(child: ChildProcess): Promise<void> {
   await gone;
 }
 
-async function firstLine(child: ChildProcess): Promise<string> {
-  let text = '';
-  for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
-    text += chunk.toString();
-    const end = text.indexOf('\n');
-    if (end >= 0) {
-      child.stdout?.resume();
-      return text.slice(0, end);
-    }
-  }
-  throw new Error(`the child process ended before it was ready (exit code ${child.exitCode})`);
+/** What comes after it is read and dropped, so that the child can go on writing. */
+function firstLine(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+      text += text.includes('\n') ? '' : chunk;
+      const end = text.indexOf('\n');
+      if (end >= 0) resolve(text.slice(0, end));
+    });
+    child.once('exit', (code) =>
+      reject(new Error(`the child process ended before it was ready (exit code ${code})`)),
+    );
+  });
 }
 
 async function receiverTotals(url: string): Promise<ReceiverTotals> {

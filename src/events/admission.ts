@@ -1,5 +1,6 @@
 import type { Config } from '../config/index.ts';
 import { type BacklogSample, sampleBacklog, sampleTenants } from '../delivery/index.ts';
+import { countHeldBack } from '../endpoints/index.ts';
 import { countMessages } from '../outbox/index.ts';
 import type { Database } from '../platform/db/database.ts';
 import { sleep } from '../shared/abort.ts';
@@ -17,6 +18,8 @@ export interface AdmissionDeps {
 export interface AdmissionSample extends BacklogSample {
   readonly outbox: number;
   readonly ready: number;
+  /** Endpoints whose deliveries wait, by why. */
+  readonly heldBack: { readonly open: number; readonly disabled: number; readonly paused: number };
   readonly gates: readonly GateState[];
   readonly tenantsOver: number;
 }
@@ -131,7 +134,15 @@ export class Admission {
     const isTight = this.state().full || backlog.open >= share * config['ingest.backlogLow'];
     this.#tenants = isTight ? await sampleTenants(database.requests, backlog.open) : new Map();
     this.#judgeShares(share * config['ingest.backlogHigh'], share * config['ingest.backlogLow']);
-    onSample({ ...backlog, outbox, ready, gates: this.state().gates, tenantsOver: this.#overShare.size });
+    const heldBack = await countHeldBack(database.requests);
+    onSample({
+      ...backlog,
+      outbox,
+      ready,
+      heldBack,
+      gates: this.state().gates,
+      tenantsOver: this.#overShare.size,
+    });
   }
 
   #judgeShares(high: number, low: number): void {

@@ -74,7 +74,9 @@ export const Event = Type.Object({
   contentType: Type.String(),
   payloadBytes: Type.Integer(),
   idempotencyKey: Nullable(Type.String()),
-  format: Type.String({ description: 'native, cloudevents-structured, cloudevents-binary, test or operational' }),
+  format: Type.String({
+    description: 'native, cloudevents-structured, cloudevents-binary, test or operational',
+  }),
   attributes: Nullable(Type.Record(Type.String(), Type.String())),
   traceparent: Nullable(Type.String()),
   occurredAt: Nullable(Moment),
