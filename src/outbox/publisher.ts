@@ -157,7 +157,8 @@ export class OutboxPublisher {
     this.#deps.onPublished?.({ messages, failed, durationMs: performance.now() - started });
     const confirmed = failed.size === 0 ? messages : messages.filter((message) => !failed.has(message.id));
     for (const { id } of confirmed) this.#removals.push(id);
-    this.#removing ??= this.#remove();
+    if (this.#removals.length > 0)
+      this.#removing ??= this.#remove().finally(() => (this.#removing = undefined));
     if (failed.size === 0) return;
     this.#pausedUntilMs = performance.now() + FAILURE_PAUSE_MS;
     await this.#giveBack([...failed.keys()]);
@@ -172,8 +173,6 @@ export class OutboxPublisher {
       }
     } catch (error) {
       this.#deps.onError(error);
-    } finally {
-      this.#removing = undefined;
     }
   }
 

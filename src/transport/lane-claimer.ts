@@ -49,6 +49,8 @@ export type Grant = PermitGrant & { readonly target: DeliveryTarget };
 /** Full sweeps may take this share of the time, up to a pause of one lease time, so that expired leases are found within another. */
 const SWEEP_TIME_SHARE = 0.05;
 const SWEEP_BATCH = 1_000;
+/** No slot is free for what is ready: another process may give one back, and nobody tells of it. */
+const SLOT_MS = 200;
 /** Between two tries to become the one that probes a failing endpoint. */
 const PROBE_AGAIN_MS = 500;
 const PROBE_BATCH = 200;
@@ -91,9 +93,10 @@ export class LaneClaimer {
     return this.#lanes.isReady(endpointId);
   }
 
-  /** How many endpoints could be asked for. */
-  get readyCount(): number {
-    return this.#lanes.readyCount;
+  /** Whether there is an endpoint that could be asked for. */
+  get hasReady(): boolean {
+    this.#lanes.promote(this.#deps.clock.now());
+    return this.#lanes.readyCount > 0;
   }
 
   /** Starts a sweep when it is time, beside the claims, and learns the next due times of endpoints that wait. */
@@ -105,7 +108,12 @@ export class LaneClaimer {
   /** Milliseconds until there is something to look at by the passing of time alone. */
   idleMs(): number {
     const now = this.#deps.clock.now();
-    const untilLookMs = Math.min(this.#lanes.msUntilReady(now), this.#sweepAtMs - now, this.#probeAtMs - now);
+    const untilLookMs = Math.min(
+      this.#lanes.msUntilReady(now),
+      this.#sweepAtMs - now,
+      this.#probeAtMs - now,
+      this.#lanes.readyCount > 0 ? SLOT_MS : Infinity,
+    );
     return Math.max(1, Math.min(this.#deps.config['delivery.pollMs'], untilLookMs));
   }
 

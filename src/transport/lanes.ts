@@ -60,7 +60,7 @@ export class Lanes {
 
   /** Endpoints to ask for now, each at most once, in the order in which they had to wait. */
   ready(nowMs: number, limit: number): EndpointId[] {
-    this.#promote(nowMs);
+    this.promote(nowMs);
     const found: EndpointId[] = [];
     for (const endpointId of this.#ready) {
       const lane = this.#lanes.get(endpointId);
@@ -138,7 +138,8 @@ export class Lanes {
     return Math.max(0, earliest - nowMs);
   }
 
-  #promote(nowMs: number): void {
+  /** Makes those ready whose known due time has come. */
+  promote(nowMs: number): void {
     if (nowMs < this.#earliestMs) return;
     this.#earliestMs = Infinity;
     for (const [endpointId, lane] of this.#lanes) {

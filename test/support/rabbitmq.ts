@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type Channel, connect } from 'amqplib';
+import { type ConfirmChannel, connect } from 'amqplib';
 import { topology, type Topology } from '../../src/transport/rabbitmq/topology.ts';
 
 /** A prefix that no other test uses. */
@@ -8,10 +8,13 @@ export function freshPrefix(): string {
 }
 
 /** Runs something on a channel of its own, as an operator with a console would. */
-export async function onBroker<T>(url: string, work: (channel: Channel) => Promise<T>): Promise<T> {
+export async function onBroker<T>(url: string, work: (channel: ConfirmChannel) => Promise<T>): Promise<T> {
   const connection = await connect(url);
   try {
-    return await work(await connection.createChannel());
+    const channel = await connection.createConfirmChannel();
+    const result = await work(channel);
+    await channel.waitForConfirms();
+    return result;
   } finally {
     await connection.close();
   }

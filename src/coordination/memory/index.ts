@@ -1,10 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { EndpointId } from '../../shared/ids.ts';
 import type { BucketLimit, Coordination, Permit, PermitGrant, PermitRequest, TakeResult } from '../port.ts';
-import { type BucketLevel, msUntil, refill } from './token-bucket.ts';
-
-/** Buckets kept at most; the least recently used goes, and comes back full. */
-const MAX_BUCKETS = 100_000;
+import { TokenBuckets } from '../token-buckets.ts';
 
 interface HeldPermit extends Permit {
   held: boolean;
@@ -13,19 +10,15 @@ interface HeldPermit extends Permit {
 
 /** Coordination within one process: exact, and gone with it. */
 export class MemoryCoordination implements Coordination {
-  readonly #clock: Clock;
-  readonly #buckets = new Map<string, BucketLevel>();
+  readonly #buckets: TokenBuckets;
   readonly #slots = new Map<EndpointId, number>();
 
   constructor(clock: Clock) {
-    this.#clock = clock;
+    this.#buckets = new TokenBuckets(clock);
   }
 
   async take(bucket: string, n: number, limit: BucketLimit): Promise<TakeResult> {
-    const level = refill(this.#buckets.get(bucket), limit, this.#clock.now());
-    const ok = level.tokens >= n;
-    this.#store(bucket, ok ? { ...level, tokens: level.tokens - n } : level);
-    return ok ? { ok } : { ok, retryAfterMs: msUntil(level, limit, n) };
+    return this.#buckets.take(bucket, n, limit);
   }
 
   async acquire(requests: readonly PermitRequest[]): Promise<PermitGrant[]> {
@@ -39,7 +32,7 @@ export class MemoryCoordination implements Coordination {
       const slots = (this.#slots.get(permit.endpointId) ?? 1) - 1;
       if (slots === 0) this.#slots.delete(permit.endpointId);
       else this.#slots.set(permit.endpointId, slots);
-      if (!used && permit.limit) this.#giveBackToken(permit.endpointId, permit.limit);
+      if (!used && permit.limit) this.#buckets.giveBack(bucketOf(permit.endpointId), 1, permit.limit);
     }
   }
 
@@ -56,7 +49,7 @@ export class MemoryCoordination implements Coordination {
     const inUse = this.#slots.get(endpointId) ?? 0;
     const free = Math.max(0, Math.min(wanted, limits.maxConcurrency - inUse));
     const { count, retryAfterMs } = limits.rate
-      ? this.#takeUpTo(bucketOf(endpointId), free, limits.rate)
+      ? this.#buckets.takeUpTo(bucketOf(endpointId), free, limits.rate)
       : { count: free, retryAfterMs: null };
     if (count > 0) this.#slots.set(endpointId, inUse + count);
     const permits = Array.from({ length: count }, (): HeldPermit => ({
@@ -65,34 +58,6 @@ export class MemoryCoordination implements Coordination {
       limit: limits.rate,
     }));
     return { endpointId, permits, retryAfterMs };
-  }
-
-  #takeUpTo(
-    bucket: string,
-    wanted: number,
-    limit: BucketLimit,
-  ): { count: number; retryAfterMs: number | null } {
-    const level = refill(this.#buckets.get(bucket), limit, this.#clock.now());
-    const count = Math.min(wanted, Math.floor(level.tokens));
-    this.#store(bucket, { ...level, tokens: level.tokens - count });
-    return {
-      count,
-      retryAfterMs: count < wanted ? msUntil({ ...level, tokens: level.tokens - count }, limit, 1) : null,
-    };
-  }
-
-  #giveBackToken(endpointId: EndpointId, limit: BucketLimit): void {
-    const level = refill(this.#buckets.get(bucketOf(endpointId)), limit, this.#clock.now());
-    this.#store(bucketOf(endpointId), { ...level, tokens: Math.min(limit.burst, level.tokens + 1) });
-  }
-
-  #store(bucket: string, level: BucketLevel): void {
-    this.#buckets.delete(bucket);
-    this.#buckets.set(bucket, level);
-    if (this.#buckets.size > MAX_BUCKETS) {
-      const oldest = this.#buckets.keys().next();
-      if (!oldest.done) this.#buckets.delete(oldest.value);
-    }
   }
 }
 

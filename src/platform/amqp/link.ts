@@ -30,6 +30,7 @@ export class AmqpLink {
   readonly #options: AmqpLinkOptions;
   readonly #controller = new AbortController();
   #connection: ChannelModel | undefined;
+  #giveUp: ((reason: Error) => void) | undefined;
   #isUp = false;
   #running: Promise<void> | undefined;
 
@@ -50,14 +51,14 @@ export class AmqpLink {
     this.#running ??= this.#keepUp(this.#controller.signal);
   }
 
-  /** Gives the connection up, and makes another. */
-  restart(): void {
-    if (this.#connection) void end(this.#connection);
+  /** Gives the connection up because of `reason`, and makes another. */
+  restart(reason: Error): void {
+    this.#giveUp?.(reason);
   }
 
   async close(): Promise<void> {
     this.#controller.abort();
-    this.restart();
+    this.restart(new Error('closing'));
     await this.#running;
   }
 
@@ -86,21 +87,23 @@ export class AmqpLink {
     const { promise: ended, reject: endBy } = Promise.withResolvers<never>();
     ended.catch(() => undefined);
     connection.on('error', endBy);
-    connection.on('close', () => endBy(new Error('the connection was closed')));
+    connection.on('close', (error?: Error) => endBy(error ?? new Error('the connection was closed')));
     this.#connection = connection;
+    this.#giveUp = endBy;
+    if (signal.aborted) endBy(new Error('closing'));
     try {
       const channels = await Promise.race([setup(connection), ended]);
       for (const channel of channels) {
         channel.on('error', endBy);
         channel.on('close', () => endBy(new Error('a channel was closed')));
       }
-      if (signal.aborted) return;
       this.#isUp = true;
       onSuccess();
       onUp();
       await ended;
     } finally {
       this.#connection = undefined;
+      this.#giveUp = undefined;
       if (this.#isUp) {
         this.#isUp = false;
         onDown();

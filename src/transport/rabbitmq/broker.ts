@@ -55,7 +55,9 @@ export class RabbitBroker implements MessageBroker {
         // Until the link watches it.
         channel.on('error', () => undefined);
         await declareTopology(channel, options.queues, options.deadMaxMessages);
-        channel.on('return', (message) => this.#returned(String(message.properties.messageId)));
+        channel.on('return', ({ fields, properties }) =>
+          this.#returned(String(properties.messageId), fields.routingKey),
+        );
         this.#channel = channel;
         return [channel];
       },
@@ -185,17 +187,17 @@ export class RabbitBroker implements MessageBroker {
   }
 
   /** What the broker returns it confirms as well, right after. No queue took it: one is missing, and the next connection declares it. */
-  #returned(id: string): void {
+  #returned(id: string, queue: string): void {
     const sent = this.#byId.get(id);
     if (sent) sent.failure = 'returned';
-    this.#link.restart();
+    this.#link.restart(new Error(`the queue ${queue} is gone`));
   }
 
   /** A broker that does not confirm in time is given up: its connection starts anew. */
   async #confirmed(done: Promise<void>, sent: readonly Sent[]): Promise<void> {
     const timer = setTimeout(() => {
       for (const one of sent) one.settle('unconfirmed');
-      this.#link.restart();
+      this.#link.restart(new Error(`no confirm within ${this.#options.confirmTimeoutMs} ms`));
     }, this.#options.confirmTimeoutMs);
     await done;
     clearTimeout(timer);

@@ -150,7 +150,7 @@ export class Inbox {
     const { consumerTag } = await channel.consume(queues.ready, (message) => {
       if (message) this.#arrived(channel, message);
       // The queue was deleted: another connection declares it anew.
-      else this.#link.restart();
+      else this.#link.restart(new Error(`the queue ${queues.ready} is gone`));
     });
     this.#consumerTag = consumerTag;
   }

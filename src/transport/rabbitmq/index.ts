@@ -58,6 +58,8 @@ export class RabbitTransport implements Transport {
   readonly #fullSinceMs = new Map<EndpointId, number>();
   /** Database time up to which messages have come: the latest due time of a delivery that was claimed by its message. */
   #seenDueMs = 0;
+  /** Endpoints whose lane holds deliveries that a sweep found. */
+  readonly #overdue = new Set<EndpointId>();
   #isConsuming = false;
 
   constructor(deps: RabbitTransportDeps) {
@@ -176,7 +178,7 @@ export class RabbitTransport implements Transport {
     await this.#claimer.lookAround();
     const room = Math.min(capacity.free(), this.#deps.config['delivery.claimBatch']);
     const hasMessages = !this.#inbox.isEmpty;
-    const hasLanes = this.#claimer.readyCount > 0;
+    const hasLanes = this.#claimer.hasReady;
     if (room > 0 && (hasMessages || hasLanes)) {
       const forMessages = hasLanes ? Math.ceil(room / 2) : room;
       const [named, lanes] = await Promise.allSettled([
@@ -194,7 +196,10 @@ export class RabbitTransport implements Transport {
 
   async #claimLanes(room: number): Promise<ClaimedWork[]> {
     const work = await this.#claimer.claim(await this.#claimer.permitsInTurn(room));
-    if (work.length > 0) this.#deps.onOverdue?.(work.length);
+    const overdue = work.filter((one) => this.#overdue.has(one.endpointId)).length;
+    if (overdue > 0) this.#deps.onOverdue?.(overdue);
+    for (const endpointId of this.#overdue)
+      if (!this.#claimer.isReady(endpointId)) this.#overdue.delete(endpointId);
     return work;
   }
 
@@ -375,8 +380,10 @@ export class RabbitTransport implements Transport {
   #isOverdue(lane: Lane): boolean {
     const allowanceMs = this.#deps.config['rabbitmq.overdueMs'];
     if (lane.in_ms > 0) return false;
-    if (this.#inbox.isQuiet()) return -lane.in_ms > allowanceMs;
-    return lane.due_ms < this.#seenDueMs - allowanceMs;
+    const lateMs = this.#inbox.isQuiet() ? -lane.in_ms : this.#seenDueMs - lane.due_ms;
+    if (lateMs <= allowanceMs) return false;
+    if (!this.#claimer.isReady(lane.endpoint_id)) this.#overdue.add(lane.endpoint_id);
+    return true;
   }
 }
 

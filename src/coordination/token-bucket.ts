@@ -1,4 +1,4 @@
-import type { BucketLimit } from '../port.ts';
+import type { BucketLimit } from './port.ts';
 
 /** A bucket's level at a moment. Pure: the caller keeps it and says what time it is. */
 export interface BucketLevel {

@@ -1,0 +1,226 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { RedisConnection } from '../../platform/redis/connection.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { EndpointId } from '../../shared/ids.ts';
+import type { BucketLimit, Coordination, Permit, PermitGrant, PermitRequest, TakeResult } from '../port.ts';
+import { Availability } from './availability.ts';
+import { HeldPermits } from './held-permits.ts';
+import { LocalLimits } from './local-limits.ts';
+import { type SharedGrant, SharedLimits } from './shared-limits.ts';
+
+export interface RedisCoordinationDeps {
+  readonly url: string;
+  readonly cluster: boolean;
+  /** First part of all keys. */
+  readonly prefix: string;
+  /** Longest wait for one answer of Redis; the first connection may take four times as long. */
+  readonly timeoutMs: number;
+  /** Slots of a process that is not heard of for this long are free again. */
+  readonly leaseMs: number;
+  /** Name of this process, for whoever looks into Redis. */
+  readonly instance: string;
+  /** A clock that never goes back. */
+  readonly clock: Clock;
+  /** This process went over to its share of the limits, and why; or it is back. */
+  readonly onDegraded: (isDegraded: boolean, reason: string) => void;
+  /** Duration of each question for permits that Redis answered. */
+  readonly onAcquire: (durationMs: number) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Times that counts which changed meanwhile are registered anew on the way back; the next heartbeat sees to the rest. */
+const RETURN_ROUNDS = 5;
+/** Endpoints registered in one round trip. */
+const REGISTER_BATCH = 500;
+const CLOSE_MS = 500;
+
+/**
+ * Limits that all processes share, kept in Redis. When Redis fails this process goes on under its share of the limits at once, says
+ * so, and returns by itself; nobody waits longer than one time-out for a Redis that does not answer.
+ *
+ * Redis holds, for each endpoint, how many slots each process has, under a lease. Every question for slots carries the process' own
+ * count, so Redis may forget everything, or a reply get lost, and the next question or heartbeat mends it. That needs one question at a
+ * time; releases may go beside it.
+ */
+export class RedisCoordination implements Coordination {
+  readonly #deps: RedisCoordinationDeps;
+  readonly #redis: RedisConnection;
+  readonly #shared: SharedLimits;
+  readonly #local: LocalLimits;
+  readonly #permits = new HeldPermits();
+  /** Endpoints whose count in Redis may not be the one that is held. */
+  readonly #stale = new Set<EndpointId>();
+  readonly #availability: Availability;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(deps: RedisCoordinationDeps) {
+    this.#deps = deps;
+    const { url, cluster, prefix, timeoutMs, leaseMs, clock, onDegraded, onError } = deps;
+    this.#redis = new RedisConnection({
+      url,
+      cluster,
+      timeoutMs,
+      onUp: () => this.#availability.connected(),
+      onError: (error) => this.#availability.connectionFailed(error),
+    });
+    const process = `${deps.instance}#${randomBytes(4).toString('hex')}`;
+    this.#shared = new SharedLimits(this.#redis, prefix, process, leaseMs);
+    this.#local = new LocalLimits(clock, leaseMs);
+    this.#availability = new Availability({
+      timeoutMs,
+      leaseMs,
+      isConnected: () => this.#redis.up,
+      introduce: (arrived) => this.#inTurn(() => this.#introduce(arrived)),
+      beat: () => this.#inTurn(() => this.#beat()),
+      onDegraded,
+      onError,
+    });
+  }
+
+  state(): { readonly up: boolean; readonly degraded: boolean } {
+    return { up: this.#redis.up, degraded: this.#availability.mode === 'local' };
+  }
+
+  async take(bucket: string, n: number, limit: BucketLimit): Promise<TakeResult> {
+    await this.#availability.known();
+    if (this.#availability.mode === 'shared')
+      try {
+        const taken = await this.#shared.take(bucket, n, limit);
+        if (taken.ok) this.#local.spendNamed(bucket, n, limit);
+        return taken;
+      } catch (error) {
+        this.#availability.failed(error);
+      }
+    return this.#local.take(bucket, n, limit);
+  }
+
+  async acquire(requests: readonly PermitRequest[]): Promise<PermitGrant[]> {
+    await this.#availability.known();
+    if (this.#availability.mode === 'shared') return this.#inTurn(() => this.#acquireAll(requests));
+    return requests.map((request) => this.#acquireLocally(request));
+  }
+
+  release(permits: readonly Permit[], used: boolean): void {
+    for (const [endpointId, { slots, tokens, rate, localTokens }] of this.#permits.release(permits, used)) {
+      if (rate) this.#local.giveBack(endpointId, tokens + localTokens, rate);
+      if (this.#availability.mode !== 'shared') this.#stale.add(endpointId);
+      else
+        this.#shared.release(endpointId, { slots, tokens, rate }).catch((error: unknown) => {
+          this.#stale.add(endpointId);
+          this.#availability.failed(error);
+        });
+    }
+  }
+
+  held(): ReadonlyMap<EndpointId, number> {
+    return this.#permits.counts;
+  }
+
+  /** Gives this process' slots back, as far as Redis answers within half a second; what it does not hear of ends with the lease. */
+  async close(): Promise<void> {
+    if (this.#availability.mode === 'closed') return;
+    this.#availability.close();
+    const farewell = [...this.#uncertain()].map((endpointId) => this.#shared.register(endpointId, 0));
+    const said = Promise.allSettled([...farewell, this.#shared.leave()]);
+    const limit = new AbortController();
+    await Promise.race([said, delay(CLOSE_MS, undefined, { signal: limit.signal })]);
+    limit.abort();
+    this.#redis.close();
+  }
+
+  /** One round trip for all endpoints; two when one is named twice, because the second question has to know the first one's answer. */
+  async #acquireAll(requests: readonly PermitRequest[]): Promise<PermitGrant[]> {
+    const grants: PermitGrant[] = [];
+    for (let next = 0; next < requests.length;) {
+      const round = distinctFrom(requests, next);
+      grants.push(...(await this.#acquireRound(round)));
+      next += round.length;
+    }
+    return grants;
+  }
+
+  async #acquireRound(requests: readonly PermitRequest[]): Promise<PermitGrant[]> {
+    const { clock, onAcquire } = this.#deps;
+    if (this.#availability.mode !== 'shared') return requests.map((request) => this.#acquireLocally(request));
+    const asked = clock.now();
+    const answers = await Promise.allSettled(
+      requests.map((request) => this.#shared.acquire(request, this.#permits.countOf(request.endpointId))),
+    );
+    if (answers.every(({ status }) => status === 'fulfilled')) onAcquire(clock.now() - asked);
+    return requests.map((request, index) => {
+      const answer = answers[index]!;
+      if (answer.status === 'fulfilled') return this.#grant(request, answer.value, true);
+      // Whether Redis granted anything is not known: what it may have granted is not used, and mended by the next count.
+      this.#stale.add(request.endpointId);
+      this.#availability.failed(answer.reason);
+      return this.#acquireLocally(request);
+    });
+  }
+
+  #acquireLocally(request: PermitRequest): PermitGrant {
+    this.#stale.add(request.endpointId);
+    const mine = this.#permits.countOf(request.endpointId);
+    return this.#grant(request, this.#local.acquire(request, mine), false);
+  }
+
+  #grant({ endpointId, limits }: PermitRequest, grant: SharedGrant, isShared: boolean): PermitGrant {
+    if (isShared && limits.rate) this.#local.spend(endpointId, grant.count, limits.rate);
+    const permits = this.#permits.add(endpointId, grant.count, limits.rate, isShared);
+    return { endpointId, permits, retryAfterMs: grant.retryAfterMs };
+  }
+
+  /** After all that came before: a count that is sent must not be overtaken by a grant. */
+  #inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(act);
+    this.#turn = done.catch(() => undefined);
+    return done;
+  }
+
+  #uncertain(): Set<EndpointId> {
+    return new Set([...this.#permits.counts.keys(), ...this.#stale]);
+  }
+
+  /**
+   * Tells Redis how many slots of these endpoints are held.
+   * @param endpointIds all that may be told wrong, at least
+   * @throws when Redis does not hear all of it; nothing is forgotten then
+   */
+  async #register(endpointIds: ReadonlySet<EndpointId>): Promise<void> {
+    this.#stale.clear();
+    const left = [...endpointIds];
+    while (left.length > 0 && this.#availability.mode !== 'closed') {
+      const batch = left.splice(0, REGISTER_BATCH);
+      const told = batch.map((id) => this.#shared.register(id, this.#permits.countOf(id)));
+      const failed = (await Promise.allSettled(told)).find((one) => one.status === 'rejected');
+      if (!failed) continue;
+      for (const endpointId of endpointIds) this.#stale.add(endpointId);
+      throw failed.reason;
+    }
+  }
+
+  async #beat(): Promise<void> {
+    const [processes] = await Promise.all([this.#shared.join(), this.#register(this.#uncertain())]);
+    this.#local.noteProcesses(processes);
+  }
+
+  /** Before Redis decides again it knows every count, also of what is granted and released while it is told. */
+  async #introduce(arrived: () => void): Promise<void> {
+    this.#local.noteProcesses(await this.#shared.join());
+    let changed: ReadonlySet<EndpointId> = this.#uncertain();
+    for (let round = 0; round < RETURN_ROUNDS && changed.size > 0; round++) {
+      await this.#register(changed);
+      changed = new Set(this.#stale);
+    }
+    arrived();
+  }
+}
+
+/** The longest run of requests from `first` on in which no endpoint comes twice. */
+function distinctFrom(requests: readonly PermitRequest[], first: number): readonly PermitRequest[] {
+  const seen = new Set<EndpointId>();
+  let end = first;
+  for (; end < requests.length && !seen.has(requests[end]!.endpointId); end++)
+    seen.add(requests[end]!.endpointId);
+  return requests.slice(first, end);
+}
