@@ -6,8 +6,9 @@ import { fileURLToPath } from 'node:url';
 import type { Api } from '../app/api.ts';
 import { createApi } from '../app/api.ts';
 import { projectFile } from '../app/paths.ts';
+import { startRoleProcess } from '../app/role-process.ts';
 import { createRuntime, type Runtime } from '../app/runtime.ts';
-import { type Config, environmentName, environmentOf, loadConfig } from '../config/index.ts';
+import { type Config, loadConfig } from '../config/index.ts';
 import { preparePartitions } from '../delivery/index.ts';
 import { EmbeddedPostgres, temporaryDataDir } from '../platform/db/embedded.ts';
 import { migrate } from '../platform/db/migrate.ts';
@@ -176,28 +177,15 @@ async function until(isSo: () => boolean): Promise<void> {
 }
 
 async function startWorkers(config: Config, count: number): Promise<WorkerProcesses> {
-  const children = await Promise.all(
-    Array.from({ length: count }, () => startProgram('../cli/main', ['start', '--role', 'worker'], config)),
-  );
-  const signal = (name: NodeJS.Signals): void => {
-    for (const child of children) child.kill(name);
-  };
+  const one = { ...config, role: 'worker', 'log.level': 'warn' } as const;
+  const workers = await Promise.all(Array.from({ length: count }, () => startRoleProcess(one)));
   return {
-    hold: () => signal('SIGSTOP'),
-    letGo: () => signal('SIGCONT'),
+    hold: () => workers.forEach((worker) => worker.signal('SIGSTOP')),
+    letGo: () => workers.forEach((worker) => worker.signal('SIGCONT')),
     stop: async () => {
-      await Promise.all(children.map((child) => stopChild(child)));
+      await Promise.all(workers.map((worker) => worker.stop()));
     },
   };
-}
-
-/** The command line as a process of its own, configured by its environment; resolves when it serves. */
-async function startProgram(script: string, args: readonly string[], config: Config): Promise<ChildProcess> {
-  const file = fileURLToPath(new URL(script + path.extname(import.meta.filename), import.meta.url));
-  const env = { ...environmentOf(config), [environmentName('log.level')]: 'warn' };
-  const child = fork(file, [...args], { stdio: ['ignore', 'pipe', 'inherit', 'ipc'], env });
-  await firstLine(child);
-  return child;
 }
 
 export interface Child {

@@ -1,12 +1,6 @@
-import { rm } from 'node:fs/promises';
-import path from 'node:path';
-import { Command } from 'commander';
-import { createTenantWithKey } from '../../app/accounts.ts';
-import { openInstallation } from '../../app/installation.ts';
-import { type RelayProcess, startProcess } from '../../app/process.ts';
+import { Command, Option } from 'commander';
 import { type DemoResult, type ReceiverResult, runDemo } from '../../demo/demo.ts';
-import { temporaryDataDir } from '../../platform/db/embedded.ts';
-import { createLogger } from '../../platform/telemetry/logger.ts';
+import { type DemoSystem, openEmbeddedSystem, openFleet } from '../../demo/system.ts';
 import { startSimulator } from '../../simulator/index.ts';
 import { ApiClient } from '../api-client.ts';
 import { EXIT } from '../failure.ts';
@@ -18,50 +12,43 @@ export function demoCommand(): Command {
     .description(
       "Send GitHub's 329 published webhook payloads through the whole system to six receivers, and check the result",
     )
+    .addOption(
+      new Option(
+        '--transport <name>',
+        'rabbitmq: the same with RabbitMQ, Redis, two API processes and three workers, all started for it',
+      )
+        .choices(['postgres', 'rabbitmq'])
+        .default('postgres'),
+    )
     .option('--json', 'print one JSON object as the last line')
-    .action(async (options: { json?: boolean }) => {
-      const { result, receivers } = await demoOnFreshSystem();
+    .action(async (options: { json?: boolean; transport: 'postgres' | 'rabbitmq' }) => {
+      const { result, receivers } = await demoOnFreshSystem(options.transport);
       emit(options, result, report(result, receivers));
       if (!isGood(result)) process.exitCode = EXIT.failed;
     });
 }
 
-/** On an embedded system of its own, thrown away afterwards. */
-async function demoOnFreshSystem(): Promise<{ result: DemoResult; receivers: ReceiverResult[] }> {
-  const home = path.join(temporaryDataDir('demo'));
+async function demoOnFreshSystem(
+  transport: 'postgres' | 'rabbitmq',
+): Promise<{ result: DemoResult; receivers: ReceiverResult[] }> {
   const simulator = await startSimulator();
-  const installation = await openInstallation(
-    {},
-    {
-      'database.dataDir': path.join(home, 'postgres'),
-      'http.port': 0,
-      'log.level': 'error',
-      'delivery.allowAddresses': [`127.0.0.1/32:${new URL(simulator.url).port}`],
-    },
-  );
-  let relay: RelayProcess | undefined;
   const progress = phases();
+  let system: DemoSystem | undefined;
   try {
-    relay = await startProcess(installation.config, createLogger('error', { service: 'relayops' }));
-    const api = new ApiClient(relay.url, await createTenantWithKey(relay.runtime, 'Demo', 'demo'));
+    const receiverPort = Number(new URL(simulator.url).port);
+    progress.show('starting', 0, 1);
+    system = await (transport === 'rabbitmq' ? openFleet(receiverPort) : openEmbeddedSystem(receiverPort));
     return await runDemo({
-      api,
+      api: new ApiClient(system.url, system.apiKey),
       simulator,
-      attempts: () => countAttempts(relay!),
+      attempts: () => system!.attempts(),
       onProgress: progress.show,
     });
   } finally {
     progress.stop();
-    await relay?.stop();
+    await system?.close();
     await simulator.close();
-    await installation.close();
-    await rm(home, { recursive: true, force: true });
   }
-}
-
-async function countAttempts({ runtime }: RelayProcess): Promise<number> {
-  const { values } = await runtime.metrics.attempts.get();
-  return values.reduce((sum, { value }) => sum + value, 0);
 }
 
 /** A progress bar for each phase, one after the other. */
