@@ -7,7 +7,7 @@ import type { BucketLimit, Coordination, Permit, PermitGrant, PermitRequest, Tak
 import { Availability } from './availability.ts';
 import { HeldPermits } from './held-permits.ts';
 import { LocalLimits } from './local-limits.ts';
-import { type SharedGrant, SharedLimits } from './shared-limits.ts';
+import { type SharedGrant, SharedLimits, type SharedRelease } from './shared-limits.ts';
 
 export interface RedisCoordinationDeps {
   readonly url: string;
@@ -52,6 +52,8 @@ export class RedisCoordination implements Coordination {
   /** Endpoints whose count in Redis may not be the one that is held. */
   readonly #stale = new Set<EndpointId>();
   readonly #availability: Availability;
+  /** Permits that were given back and that Redis has not been told of. */
+  readonly #returns = new Map<EndpointId, SharedRelease>();
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(deps: RedisCoordinationDeps) {
@@ -102,15 +104,31 @@ export class RedisCoordination implements Coordination {
   }
 
   release(permits: readonly Permit[], used: boolean): void {
-    for (const [endpointId, { slots, tokens, rate, localTokens }] of this.#permits.release(permits, used)) {
+    for (const [endpointId, returned] of this.#permits.release(permits, used)) {
+      const { slots, tokens, rate, localTokens } = returned;
       if (rate) this.#local.giveBack(endpointId, tokens + localTokens, rate);
-      if (this.#availability.mode !== 'shared') this.#stale.add(endpointId);
-      else
-        this.#shared.release(endpointId, { slots, tokens, rate }).catch((error: unknown) => {
-          this.#stale.add(endpointId);
-          this.#availability.failed(error);
-        });
+      if (this.#availability.mode !== 'shared') {
+        this.#stale.add(endpointId);
+        continue;
+      }
+      if (this.#returns.size === 0) setImmediate(() => this.#sendReturns());
+      const waiting = this.#returns.get(endpointId);
+      this.#returns.set(endpointId, {
+        slots: slots + (waiting?.slots ?? 0),
+        tokens: tokens + (waiting?.tokens ?? 0),
+        rate,
+      });
     }
+  }
+
+  /** Requests end one by one; what ends in one turn of the event loop is one command an endpoint. */
+  #sendReturns(): void {
+    for (const [endpointId, returned] of this.#returns)
+      this.#shared.release(endpointId, returned).catch((error: unknown) => {
+        this.#stale.add(endpointId);
+        this.#availability.failed(error);
+      });
+    this.#returns.clear();
   }
 
   held(): ReadonlyMap<EndpointId, number> {
@@ -120,6 +138,7 @@ export class RedisCoordination implements Coordination {
   /** Gives this process' slots back, as far as Redis answers within half a second; what it does not hear of ends with the lease. */
   async close(): Promise<void> {
     if (this.#availability.mode === 'closed') return;
+    this.#sendReturns();
     this.#availability.close();
     const farewell = [...this.#uncertain()].map((endpointId) => this.#shared.register(endpointId, 0));
     const said = Promise.allSettled([...farewell, this.#shared.leave()]);
@@ -144,6 +163,8 @@ export class RedisCoordination implements Coordination {
     const { clock, onAcquire } = this.#deps;
     if (this.#availability.mode !== 'shared') return requests.map((request) => this.#acquireLocally(request));
     const asked = clock.now();
+    // A count that is sent includes them; sent after it, they would be taken off twice.
+    this.#sendReturns();
     const answers = await Promise.allSettled(
       requests.map((request) => this.#shared.acquire(request, this.#permits.countOf(request.endpointId))),
     );
@@ -191,6 +212,7 @@ export class RedisCoordination implements Coordination {
     const left = [...endpointIds];
     while (left.length > 0 && this.#availability.mode !== 'closed') {
       const batch = left.splice(0, REGISTER_BATCH);
+      this.#sendReturns();
       const told = batch.map((id) => this.#shared.register(id, this.#permits.countOf(id)));
       const failed = (await Promise.allSettled(told)).find((one) => one.status === 'rejected');
       if (!failed) continue;

@@ -95,13 +95,26 @@ if tonumber(ARGV[5]) > 0 and ARGV[6] ~= '' then
 end
 `);
 
-/** Takes tokens, all or none. KEYS bucket; ARGV n, rate, burst. Answers {1 or 0, ms until so many are there}. */
+/**
+ * Takes tokens for several takers in turn, each all or none. KEYS bucket; ARGV rate, burst, n of each. Answers for each -1, or the ms until so many are
+ * there.
+ */
 export const TAKE = defineScript(`${NOW}${BUCKET}
-local n, rate, burst = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local tokens = level(KEYS[1], rate, burst)
-if tokens < n then return {0, msUntil(n, tokens, rate)} end
-store(KEYS[1], tokens - n, rate, burst)
-return {1, 0}
+local rate, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
+local full = level(KEYS[1], rate, burst)
+local tokens = full
+local answers = {}
+for i = 3, #ARGV do
+  local n = tonumber(ARGV[i])
+  if tokens < n then
+    answers[i - 2] = msUntil(n, tokens, rate)
+  else
+    tokens = tokens - n
+    answers[i - 2] = -1
+  end
+end
+if tokens < full then store(KEYS[1], tokens, rate, burst) end
+return answers
 `);
 
 /** Says that a process is there for a lease (or, with 0, no longer). KEYS members; ARGV process, leaseMs. Answers how many there are. */

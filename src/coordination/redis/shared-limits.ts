@@ -16,6 +16,15 @@ export interface SharedRelease {
   readonly rate: BucketLimit | null;
 }
 
+/** Somebody who waits for tokens of a bucket. */
+interface Taker {
+  readonly n: number;
+  readonly resolve: (result: TakeResult) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A script's arguments are bounded, and so is the time for which it holds up Redis. */
+const TAKERS_AT_A_TIME = 200;
 const NOTHING = { maxConcurrency: 0, rate: null } as const;
 
 /** The limits as Redis keeps them for all processes. Every call throws what RedisConnection.run throws. */
@@ -24,6 +33,7 @@ export class SharedLimits {
   readonly #prefix: string;
   readonly #process: string;
   readonly #leaseMs: number;
+  readonly #takers = new Map<string, Taker[]>();
   #sequence = 0;
 
   /** @param process name of this process' slots: another for every run, so that no run takes over what its forerunner held */
@@ -34,11 +44,39 @@ export class SharedLimits {
     this.#leaseMs = leaseMs;
   }
 
-  async take(bucket: string, n: number, limit: BucketLimit): Promise<TakeResult> {
+  /** One command a bucket is under way at a time; who comes meanwhile shares the next, and gets an answer of its own. */
+  take(bucket: string, n: number, limit: BucketLimit): Promise<TakeResult> {
+    const { ratePerSecond, burst } = limit;
+    const queue = `${bucket}/${ratePerSecond}/${burst}`;
+    return new Promise((resolve, reject) => {
+      const waiting = this.#takers.get(queue);
+      const taker = { n, resolve, reject };
+      if (waiting) waiting.push(taker);
+      else {
+        this.#takers.set(queue, [taker]);
+        void this.#takeInTurn(queue, bucket, limit);
+      }
+    });
+  }
+
+  async #takeInTurn(queue: string, bucket: string, { ratePerSecond, burst }: BucketLimit): Promise<void> {
     const key = `{${this.#prefix}:t:${bucket}}`;
-    const answer = await this.#redis.run(TAKE, [key], [n, limit.ratePerSecond, limit.burst]);
-    const [ok, retryAfterMs] = pair(answer);
-    return ok === 1 ? { ok: true } : { ok: false, retryAfterMs };
+    const waiting = this.#takers.get(queue)!;
+    while (waiting.length > 0) {
+      const takers = waiting.splice(0, TAKERS_AT_A_TIME);
+      try {
+        const args = [ratePerSecond, burst, ...takers.map(({ n }) => n)];
+        const answers = await this.#redis.run(TAKE, [key], args);
+        if (!Array.isArray(answers)) throw new TypeError('a script of ours answered something else');
+        takers.forEach(({ resolve }, index) => {
+          const waitMs = Number(answers[index]);
+          resolve(waitMs < 0 ? { ok: true } : { ok: false, retryAfterMs: waitMs });
+        });
+      } catch (error) {
+        for (const { reject } of takers) reject(error);
+      }
+    }
+    this.#takers.delete(queue);
   }
 
   /** @param mine slots of the endpoint that this process holds now, whatever Redis believes */
