@@ -1303,6 +1303,17 @@ export interface operations {
                             headers: {
                                 [key: string]: string;
                             };
+                            health: {
+                                failingSince: string | null;
+                                /** @description Failed attempts since the last success. */
+                                failures: number;
+                                nextProbeAt: string | null;
+                                /**
+                                 * @description failing: its last attempt failed. held_back: so many failed in a row that its deliveries wait, and one is sent now and then to see whether it is back.
+                                 * @enum {string}
+                                 */
+                                state: "ok" | "failing" | "held_back";
+                            };
                             maxConcurrency: number | null;
                             name: string;
                             rateBurst: number | null;
@@ -1418,6 +1429,17 @@ export interface operations {
                             headers: {
                                 [key: string]: string;
                             };
+                            health: {
+                                failingSince: string | null;
+                                /** @description Failed attempts since the last success. */
+                                failures: number;
+                                nextProbeAt: string | null;
+                                /**
+                                 * @description failing: its last attempt failed. held_back: so many failed in a row that its deliveries wait, and one is sent now and then to see whether it is back.
+                                 * @enum {string}
+                                 */
+                                state: "ok" | "failing" | "held_back";
+                            };
                             maxConcurrency: number | null;
                             name: string;
                             rateBurst: number | null;
@@ -1504,6 +1526,17 @@ export interface operations {
                         /** @description The values are hidden from credentials without the scope endpoints:write. */
                         headers: {
                             [key: string]: string;
+                        };
+                        health: {
+                            failingSince: string | null;
+                            /** @description Failed attempts since the last success. */
+                            failures: number;
+                            nextProbeAt: string | null;
+                            /**
+                             * @description failing: its last attempt failed. held_back: so many failed in a row that its deliveries wait, and one is sent now and then to see whether it is back.
+                             * @enum {string}
+                             */
+                            state: "ok" | "failing" | "held_back";
                         };
                         maxConcurrency: number | null;
                         name: string;
@@ -1637,6 +1670,17 @@ export interface operations {
                         headers: {
                             [key: string]: string;
                         };
+                        health: {
+                            failingSince: string | null;
+                            /** @description Failed attempts since the last success. */
+                            failures: number;
+                            nextProbeAt: string | null;
+                            /**
+                             * @description failing: its last attempt failed. held_back: so many failed in a row that its deliveries wait, and one is sent now and then to see whether it is back.
+                             * @enum {string}
+                             */
+                            state: "ok" | "failing" | "held_back";
+                        };
                         maxConcurrency: number | null;
                         name: string;
                         rateBurst: number | null;
@@ -1718,6 +1762,17 @@ export interface operations {
                         /** @description The values are hidden from credentials without the scope endpoints:write. */
                         headers: {
                             [key: string]: string;
+                        };
+                        health: {
+                            failingSince: string | null;
+                            /** @description Failed attempts since the last success. */
+                            failures: number;
+                            nextProbeAt: string | null;
+                            /**
+                             * @description failing: its last attempt failed. held_back: so many failed in a row that its deliveries wait, and one is sent now and then to see whether it is back.
+                             * @enum {string}
+                             */
+                            state: "ok" | "failing" | "held_back";
                         };
                         maxConcurrency: number | null;
                         name: string;
@@ -1801,6 +1856,17 @@ export interface operations {
                         headers: {
                             [key: string]: string;
                         };
+                        health: {
+                            failingSince: string | null;
+                            /** @description Failed attempts since the last success. */
+                            failures: number;
+                            nextProbeAt: string | null;
+                            /**
+                             * @description failing: its last attempt failed. held_back: so many failed in a row that its deliveries wait, and one is sent now and then to see whether it is back.
+                             * @enum {string}
+                             */
+                            state: "ok" | "failing" | "held_back";
+                        };
                         maxConcurrency: number | null;
                         name: string;
                         rateBurst: number | null;
@@ -1882,6 +1948,17 @@ export interface operations {
                         /** @description The values are hidden from credentials without the scope endpoints:write. */
                         headers: {
                             [key: string]: string;
+                        };
+                        health: {
+                            failingSince: string | null;
+                            /** @description Failed attempts since the last success. */
+                            failures: number;
+                            nextProbeAt: string | null;
+                            /**
+                             * @description failing: its last attempt failed. held_back: so many failed in a row that its deliveries wait, and one is sent now and then to see whether it is back.
+                             * @enum {string}
+                             */
+                            state: "ok" | "failing" | "held_back";
                         };
                         maxConcurrency: number | null;
                         name: string;
@@ -2020,6 +2097,17 @@ export interface operations {
                         /** @description The values are hidden from credentials without the scope endpoints:write. */
                         headers: {
                             [key: string]: string;
+                        };
+                        health: {
+                            failingSince: string | null;
+                            /** @description Failed attempts since the last success. */
+                            failures: number;
+                            nextProbeAt: string | null;
+                            /**
+                             * @description failing: its last attempt failed. held_back: so many failed in a row that its deliveries wait, and one is sent now and then to see whether it is back.
+                             * @enum {string}
+                             */
+                            state: "ok" | "failing" | "held_back";
                         };
                         maxConcurrency: number | null;
                         name: string;
@@ -2423,7 +2511,7 @@ export interface operations {
                             contentType: string;
                             deliveryCount: number;
                             eventId: string;
-                            /** @description native, cloudevents-structured, cloudevents-binary or test */
+                            /** @description native, cloudevents-structured, cloudevents-binary, test or operational */
                             format: string;
                             idempotencyKey: string | null;
                             occurredAt: string | null;
@@ -2609,7 +2697,7 @@ export interface operations {
                         contentType: string;
                         deliveryCount: number;
                         eventId: string;
-                        /** @description native, cloudevents-structured, cloudevents-binary or test */
+                        /** @description native, cloudevents-structured, cloudevents-binary, test or operational */
                         format: string;
                         idempotencyKey: string | null;
                         occurredAt: string | null;
