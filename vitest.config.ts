@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'sdk/**/*.test.ts', 'test/e2e/**/*.test.ts'],
+    include: ['src/**/*.test.ts', 'sdk/**/*.test.ts', 'test/e2e/**/*.test.ts', 'test/deploy/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
     maxWorkers: 2,

@@ -18,12 +18,9 @@ export function healthRoutes(app: HttpServer, runtime: Runtime, isStopping: () =
   app.get('/livez', { config: { auth: 'public' }, schema: { hide: true } }, async () => ({ status: 'ok' }));
 
   app.get('/readyz', { config: { auth: 'public' }, schema: { hide: true } }, async (_request, reply) => {
-    const database = await probeDatabase(runtime);
-    const dependencies = [database, ...brokerStates(runtime), ...redisStates(runtime)];
-    for (const { name, up } of dependencies)
-      runtime.metrics.dependencyUp.set({ dependency: name }, up ? 1 : 0);
+    const dependencies = await lookAtDependencies(runtime);
     const stopping = isStopping();
-    const ready = database.up && !stopping;
+    const ready = !stopping && dependencies.every(({ up, required }) => up || !required);
     return reply.code(ready ? 200 : 503).send({
       status: stopping ? 'stopping' : ready ? 'ready' : 'not ready',
       role: runtime.config.role,
@@ -35,8 +32,16 @@ export function healthRoutes(app: HttpServer, runtime: Runtime, isStopping: () =
 
   app.get('/metrics', { config: { auth: 'public' }, schema: { hide: true } }, async (_request, reply) => {
     sampleNow(runtime);
+    await lookAtDependencies(runtime);
     return reply.type(runtime.metrics.registry.contentType).send(await runtime.metrics.registry.metrics());
   });
+}
+
+/** The state of each, which the metrics are told of as well. */
+async function lookAtDependencies(runtime: Runtime): Promise<DependencyState[]> {
+  const states = [await probeDatabase(runtime), ...brokerStates(runtime), ...redisStates(runtime)];
+  for (const { name, up } of states) runtime.metrics.dependencyUp.set({ dependency: name }, up ? 1 : 0);
+  return states;
 }
 
 /** Without Redis a process goes on under its share of the limits. */

@@ -20,13 +20,17 @@ export function observeAdmission(metrics: Metrics): (sample: AdmissionSample) =>
 
 /** Messages in the ready queue, and the depths of all queues for the metrics. Null while the broker cannot be asked. */
 export async function readyMessages({ transport }: Messaging, metrics: Metrics): Promise<number | null> {
-  if (!transport.state().publishing) return null;
+  if (!transport.state().publishing) {
+    metrics.brokerQueueMessages.reset();
+    return null;
+  }
   try {
     const depths = await transport.depths();
     for (const queue of ['ready', 'retry', 'dead'] as const)
       metrics.brokerQueueMessages.set({ queue }, depths[queue]);
     return depths.ready;
   } catch {
+    metrics.brokerQueueMessages.reset();
     // The connection went away meanwhile, or a queue did: the link sees to that, and says so itself.
     return null;
   }

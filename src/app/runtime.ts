@@ -146,6 +146,7 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     config,
     tasks: retentionTasks(database, config.transport),
     deletedEndpoints: () => allDeletedEndpoints(database),
+    onRound: () => metrics.janitorRound.setToCurrentTime(),
     onRemoved: (what, count) => metrics.janitorRemoved.inc({ what }, count),
     onError: (error) => report(error, 'janitor'),
   });

@@ -69,9 +69,10 @@ export function describeConfig(
 export function environmentOf(config: Partial<Config>): Record<string, string> {
   const given: Record<string, string> = {};
   for (const key of names) {
-    const value: unknown = config[key];
-    if (value === undefined || JSON.stringify(value) === JSON.stringify(specs[key].default)) continue;
-    given[environmentName(key)] = Array.isArray(value) ? value.join(',') : String(value);
+    const value = config[key] as string | number | boolean | readonly string[] | null | undefined;
+    if (value === undefined || value === null || JSON.stringify(value) === JSON.stringify(specs[key].default))
+      continue;
+    given[environmentName(key)] = typeof value === 'object' ? value.join(',') : String(value);
   }
   return given;
 }

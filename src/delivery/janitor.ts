@@ -28,6 +28,8 @@ export interface JanitorDeps {
   readonly database: Database;
   readonly config: Config;
   readonly tasks: readonly JanitorTask[];
+  /** After each round, whatever failed in it. */
+  readonly onRound?: () => void;
   /** IDs of deleted endpoints, whose open deliveries are to be cancelled. */
   readonly deletedEndpoints: () => Promise<EndpointId[]>;
   readonly onRemoved: (what: string, count: number) => void;
@@ -77,6 +79,7 @@ export class Janitor {
     }
     await this.#batches('notes', (limit) => deleteOldNotes(database.requests, days, limit));
     for (const task of tasks) await this.#batches(task.what, task.run);
+    this.#deps.onRound?.();
   }
 
   async #loop(signal: AbortSignal): Promise<void> {

@@ -1,10 +1,10 @@
 import type { Config } from '../config/index.ts';
 import type { Coordination } from '../coordination/port.ts';
 import { endpointExists } from '../endpoints/index.ts';
-import type { Database } from '../platform/db/database.ts';
+import { type Database, isTransient } from '../platform/db/database.ts';
 import { momentOf } from '../platform/http/moment.ts';
 import { idAfter, type Page, toPage } from '../platform/http/page.ts';
-import { routeNotFound } from '../platform/http/problem.ts';
+import { internalError, routeNotFound, serviceUnavailable } from '../platform/http/problem.ts';
 import { RelayError } from '../shared/errors.ts';
 import { type EndpointId, firstIdAt, type EventId, isId, type TenantId } from '../shared/ids.ts';
 import type { Admission } from './admission.ts';
@@ -75,7 +75,8 @@ export class EventsService {
 
   /** For metrics: an event was not taken. */
   noteRefusal(error: Error): void {
-    this.#deps.onRefused(error instanceof RelayError ? error.code : 'INTERNAL');
+    if (error instanceof RelayError) this.#deps.onRefused(error.code);
+    else this.#deps.onRefused((isTransient(error) ? serviceUnavailable() : internalError()).code);
   }
 
   /** @throws the refusal of this event */

@@ -28,6 +28,8 @@ const FLOOR_MARGIN_MS = 2_000;
 const FULL_LOOK_MS = 1_000;
 /** A look from the beginning wades through all dead entries while something holds back vacuum: it may take this share of the time. */
 const FULL_LOOK_TIME_SHARE = 0.05;
+/** Confirmed rows are gathered for this long: nobody waits for their removal, and each costs a statement. */
+const REMOVE_AFTER_MS = 50;
 const FAILURE_PAUSE_MS = 200;
 /** Messages on their way to the broker; above it a batch waits for the ones before it. */
 const MAX_UNCONFIRMED = 4_000;
@@ -168,6 +170,7 @@ export class OutboxPublisher {
   async #remove(): Promise<void> {
     try {
       while (this.#removals.length > 0) {
+        await sleep(REMOVE_AFTER_MS, this.#controller.signal);
         // A row that cannot be removed now is published again after its claim: a duplicate, which the claim of the delivery absorbs.
         await removeMessages(this.#deps.database.delivery, this.#removals.splice(0));
       }

@@ -291,18 +291,27 @@ export class LaneClaimer {
     // Whoever asks for another one while this one reads gets it.
     this.#fullSweepAtMs = Infinity;
     const started = performance.now();
-    let oldestDueAgeMs = 0;
+    let swept: Lane[];
     try {
-      for (const lane of await sweepLanes(database.delivery)) {
-        this.#noteSwept(lane);
-        oldestDueAgeMs = Math.max(oldestDueAgeMs, -lane.in_ms);
-      }
+      swept = await sweepLanes(database.delivery);
+      for (const lane of swept) this.#noteSwept(lane);
     } finally {
       const pacedMs = Math.max(config['delivery.sweepMs'], (performance.now() - started) / SWEEP_TIME_SHARE);
       const again = clock.now() + Math.min(pacedMs, config['delivery.leaseMs']);
       this.#fullSweepAtMs = Math.min(this.#fullSweepAtMs, again);
     }
-    this.#deps.onSweep?.(oldestDueAgeMs);
+    this.#deps.onSweep?.(await this.#oldestDueAgeMs(swept));
+  }
+
+  /** Endpoints that are to wait do not count: their age says nothing of how delivery does. */
+  async #oldestDueAgeMs(swept: readonly Lane[]): Promise<number> {
+    const due = swept.filter((lane) => lane.in_ms < 0);
+    const targets = await this.#deps.directory.targets(due.map((lane) => lane.endpoint_id));
+    return due.reduce((oldest, lane) => {
+      const target = targets.get(lane.endpoint_id);
+      const waits = target?.state !== 'active' || msUntilProbe(target, 0) !== null;
+      return waits ? oldest : Math.max(oldest, -lane.in_ms);
+    }, 0);
   }
 
   async #sweepKnown(): Promise<void> {

@@ -84,7 +84,10 @@ export class Wakeups {
       }
       this.#firstTry.resolve();
       // An end that fails means that the connection is gone already, which is what we want; one that hangs is left behind.
-      await Promise.race([client.end().catch(() => undefined), sleep(END_MS)]);
+      const limit = new AbortController();
+      await Promise.race([client.end().catch(() => undefined), sleep(END_MS, limit.signal)]);
+      // A timer that is left behind would keep the process from ending.
+      limit.abort();
       await sleep(RECONNECT_MS, signal);
     }
   }

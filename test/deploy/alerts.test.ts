@@ -1,9 +1,7 @@
-import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { keys } from '../../src/config/keys.ts';
-import { read, readYaml, root } from './files.ts';
+import { read, readYaml } from './files.ts';
 import { unknownNames, usageOf } from './promql.ts';
-import { findPromtool, promtool } from './promtool.ts';
 
 interface Alert {
   readonly alert: string;
@@ -29,7 +27,6 @@ const RUNBOOKS = 'docs/runbooks.md';
 
 const alerts = (await readYaml<RuleFile>(RULES)).groups.flatMap(({ rules }) => rules);
 const names = alerts.map(({ alert }) => alert);
-const program = await findPromtool();
 
 describe('each alert', () => {
   it.each(alerts.map((alert) => [alert.alert, alert] as const))(
@@ -97,20 +94,6 @@ it('the metric that workers are scaled by exists', async () => {
     expect(unknownNames(seriesQuery)).toEqual([]);
     expect(unknownNames(metricsQuery.replaceAll(',<<.LabelMatchers>>', ''))).toEqual([]);
   }
-});
-
-describe.skipIf(program === null)('promtool', () => {
-  it('takes the rules and the scrape configuration', async () => {
-    expect(await promtool(program!, ['check', 'rules', path.join(root, RULES)])).toContain(
-      `SUCCESS: ${alerts.length} rules found`,
-    );
-    await promtool(program!, ['check', 'config', path.join(root, 'deploy/prometheus/prometheus.yaml')]);
-  });
-
-  // About 10 s: a storage of its own for each of the tests.
-  it('sees every alert fire and keep quiet as its tests say', { timeout: 120_000 }, async () => {
-    expect(await promtool(program!, ['test', 'rules', path.join(root, TESTS)])).toContain('SUCCESS');
-  });
 });
 
 it('names are found in every form of an expression', () => {

@@ -1,10 +1,7 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import os from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { list, readJson, readYaml } from './files.ts';
 import { ownMetrics, unknownNames, usageOf } from './promql.ts';
-import { findPromtool, promtool } from './promtool.ts';
 
 interface Panel {
   readonly id: number;
@@ -27,7 +24,6 @@ interface Dashboard {
 
 const files = await list('deploy/grafana/dashboards/*.json');
 const dashboards = await Promise.all(files.map((file) => readJson<Dashboard>(file)));
-const program = await findPromtool();
 
 const graphs = (dashboard: Dashboard) => dashboard.panels.filter(({ type }) => type !== 'row');
 const expressions = (panels: readonly Panel[]) =>
@@ -97,22 +93,4 @@ it('the provisioned data source and folder are those that compose.yaml mounts', 
     'deploy/grafana/provisioning/datasources/prometheus.yaml',
   );
   expect(Object.keys(services)).toContain(new URL(datasources[0]!.url).hostname);
-});
-
-describe.skipIf(program === null)('promtool', () => {
-  it('takes every expression of the dashboards', async () => {
-    const all = dashboards.flatMap((dashboard) => expressions(graphs(dashboard)));
-    const rules = all.map((expr, n) => ({
-      record: `panel:${n}`,
-      expr: expr.replaceAll('$__rate_interval', '1m').replaceAll(/\$\w+/g, '.*'),
-    }));
-    const folder = await mkdtemp(path.join(os.tmpdir(), 'relayops-panels-'));
-    try {
-      const file = path.join(folder, 'rules.yaml');
-      await writeFile(file, JSON.stringify({ groups: [{ name: 'panels', rules }] }));
-      expect(await promtool(program!, ['check', 'rules', file])).toContain(`SUCCESS: ${all.length} rules`);
-    } finally {
-      await rm(folder, { recursive: true });
-    }
-  });
 });

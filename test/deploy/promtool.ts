@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { access, constants, mkdir, rename, rm } from 'node:fs/promises';
-import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { root } from './files.ts';
 
 const run = promisify(execFile);
 const LIMIT_MS = 120_000;
@@ -26,21 +26,34 @@ export async function findPromtool(env: NodeJS.ProcessEnv = process.env): Promis
   }
 }
 
+/** Kept beside the packages, for the next run. */
 async function unpackDebian(): Promise<string> {
-  const kept = path.join(os.tmpdir(), `relayops-promtool-${process.getuid?.() ?? 'user'}`);
+  const kept = path.join(root, 'node_modules', '.cache', 'promtool');
   const file = path.join(kept, 'usr', 'bin', 'promtool');
   if (await isExecutable(file)) return file;
   const draft = `${kept}.${process.pid}`;
-  await mkdir(draft, { mode: 0o700 });
+  await mkdir(draft, { recursive: true });
   try {
-    if (process.getuid?.() === 0) await run('apt-get', ['-q', 'update'], { timeout: LIMIT_MS });
-    await run('apt-get', ['-q', 'download', 'prometheus'], { cwd: draft, timeout: LIMIT_MS });
+    await download(draft);
     await run('sh', ['-c', 'dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb'], { cwd: draft });
     await rm(kept, { recursive: true, force: true });
     await rename(draft, kept);
     return file;
   } finally {
     await rm(draft, { recursive: true, force: true });
+  }
+}
+
+/** A fresh machine has no lists of packages yet, or old ones. */
+async function download(folder: string): Promise<void> {
+  const get = (): Promise<unknown> =>
+    run('apt-get', ['-q', 'download', 'prometheus'], { cwd: folder, timeout: LIMIT_MS });
+  try {
+    await get();
+  } catch (error) {
+    if (process.getuid?.() !== 0) throw error;
+    await run('apt-get', ['-q', 'update'], { timeout: LIMIT_MS });
+    await get();
   }
 }
 

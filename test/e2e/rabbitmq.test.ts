@@ -44,7 +44,7 @@ describeRabbitMq('the RabbitMQ transport (SPEC F2, F4)', (url) => {
   };
   const fates = async (): Promise<Record<string, number>> => {
     const { values } = await relay.process.runtime.metrics.brokerMessages.get();
-    return Object.fromEntries(values.map(({ labels, value }) => [labels.fate, value]));
+    return Object.fromEntries(values.map(({ labels, value }) => [String(labels.fate), value] as const));
   };
   const overdue = async (): Promise<number> =>
     (await relay.process.runtime.metrics.overdueClaimed.get()).values[0]?.value ?? 0;

@@ -33,5 +33,14 @@ export async function deleteQueues(url: string, prefix: string): Promise<void> {
 
 /** Messages in a queue. */
 export async function depth(url: string, queue: string): Promise<number> {
-  return onBroker(url, async (channel) => (await channel.checkQueue(queue)).messageCount);
+  return depths(url, [queue]);
+}
+
+/** Messages in all these queues together. */
+export async function depths(url: string, queues: readonly string[]): Promise<number> {
+  return onBroker(url, async (channel) => {
+    let sum = 0;
+    for (const queue of queues) sum += (await channel.checkQueue(queue)).messageCount;
+    return sum;
+  });
 }

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-/** What becomes of connections: passed on, held without an answer, or refused. */
-type Weather = 'fair' | 'stalled' | 'cut';
+/** What becomes of connections: passed on, held without an answer, passed on to the server alone, or refused. */
+type Weather = 'fair' | 'stalled' | 'muted' | 'cut';
 
 interface Address {
   readonly host: string;
@@ -32,7 +32,7 @@ export class TcpProxy {
   /** @param url of the server, e.g. `redis://127.0.0.1:6379` */
   static async start(url: string): Promise<TcpProxy> {
     // Half-open connections are passed on as such.
-    const listener = createServer({ allowHalfOpen: true });
+    const listener = createServer({ allowHalfOpen: true, noDelay: true });
     listener.listen(0, '127.0.0.1');
     await once(listener, 'listening');
     return new TcpProxy(listener, addressIn(url));
@@ -61,6 +61,12 @@ export class TcpProxy {
     }
   }
 
+  /** What clients send arrives, and no answer comes back. `heal` lets through what was held. */
+  mute(): void {
+    this.#weather = 'muted';
+    for (const { server } of this.#pairs) server.pause();
+  }
+
   heal(): void {
     this.#weather = 'fair';
     for (const { client, server } of this.#pairs) {
@@ -81,7 +87,7 @@ export class TcpProxy {
       client.resetAndDestroy();
       return;
     }
-    const server = connect({ ...this.#target, allowHalfOpen: true });
+    const server = connect({ ...this.#target, allowHalfOpen: true, noDelay: true });
     const pair = { client, server };
     this.#pairs.add(pair);
     relay(client, server);
@@ -89,8 +95,9 @@ export class TcpProxy {
     for (const socket of [client, server]) {
       socket.on('error', () => this.#end(pair));
       socket.on('close', () => this.#end(pair));
-      if (this.#weather === 'stalled') socket.pause();
     }
+    if (this.#weather === 'stalled') client.pause();
+    if (this.#weather !== 'fair') server.pause();
   }
 
   #end(pair: Pair): void {

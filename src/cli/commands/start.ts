@@ -38,6 +38,8 @@ async function serve(options: StartOptions, demoAlways: boolean): Promise<void> 
     ...(options.role ? { role: options.role } : {}),
     ...(options.port ? { 'http.port': Number(options.port) } : {}),
   };
+  // From the beginning: a signal during the start stops what has been started, as soon as it is.
+  const stopSignal = untilStopSignal();
   const installation = await openInstallation(process.env, overrides);
   let simulator: Simulator | undefined;
   let relay: RelayProcess | undefined;
@@ -52,7 +54,7 @@ async function serve(options: StartOptions, demoAlways: boolean): Promise<void> 
     relay = await startProcess(config, createLogger(config['log.level'], { service: 'relayops' }));
     if (simulator) await welcome(relay, installation, simulator);
     else process.stdout.write(`RelayOps (${config.role}) is serving at ${relay.url}\n`);
-    await untilStopSignal();
+    await stopSignal;
     process.stdout.write('Stopping: work in flight is finished first. Ctrl-C again ends at once.\n');
   } finally {
     await relay?.stop();

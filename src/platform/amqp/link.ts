@@ -116,7 +116,10 @@ export class AmqpLink {
 /** Closes in order when the broker answers, and not at all when it does not: its heartbeat ends the socket then. */
 async function end(connection: ChannelModel): Promise<void> {
   const closed = connection.close().catch(() => undefined);
-  await Promise.race([closed, sleep(CLOSE_TIMEOUT_MS)]);
+  const limit = new AbortController();
+  await Promise.race([closed, sleep(CLOSE_TIMEOUT_MS, limit.signal)]);
+  // A timer that is left behind would keep the process from ending.
+  limit.abort();
 }
 
 function withHeartbeat(url: string, heartbeatS: number): string {

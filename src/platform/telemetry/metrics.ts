@@ -17,7 +17,7 @@ export function createMetrics() {
     labelNames: readonly L[] = [],
     buckets = SECONDS,
   ) => new Histogram({ name: `relayops_${name}`, help, labelNames, buckets, registers });
-  return {
+  const metrics = {
     registry,
     eventsAccepted: counter('events_accepted_total', 'Events that were stored.'),
     eventsDuplicate: counter(
@@ -70,7 +70,7 @@ export function createMetrics() {
     ),
     backlogOldestSeconds: gauge(
       'backlog_oldest_seconds',
-      'Age of the oldest due delivery that was seen by the last sample.',
+      'For how long the oldest due delivery has been due, as of the last sweep; without those of endpoints that are held back, paused or disabled.',
     ),
     dead: gauge(
       'dead_deliveries',
@@ -82,12 +82,14 @@ export function createMetrics() {
       'Deliveries that this process could start now: `delivery.concurrency` less what is in flight.',
     ),
     outboxMessages: gauge('outbox_messages', 'Sampled outbox rows that wait for a publisher (RabbitMQ).'),
-    outboxPublished: counter('outbox_published_total', 'Outbox rows whose message the broker confirmed.', [
-      'queue',
-    ]),
+    outboxPublished: counter(
+      'outbox_published_total',
+      'Outbox rows whose message the broker confirmed, by queue: ready, retry, dead.',
+      ['queue'],
+    ),
     outboxFailed: counter(
       'outbox_failed_total',
-      'Outbox rows that stay for a later try: `returned` (no queue took it), `nacked`, `unconfirmed` (no answer in time, or connection lost), `disconnected` (not sent).',
+      'Tries to publish an outbox row that failed; the row stays for a later one: `returned` (no queue took it), `nacked`, `unconfirmed` (no answer in time, or connection lost), `disconnected` (not sent).',
       ['reason'],
     ),
     outboxPublishSeconds: histogram(
@@ -99,9 +101,11 @@ export function createMetrics() {
       'Messages received, by what became of them: `claimed` (sent now), `left` (its endpoint has no room; the delivery is taken from the database when it has), `early` (not due; to a retry queue), `stale` (ended, or in the hands of another worker), `foreign` (not of this application or version; to the dead-letter queue).',
       ['fate'],
     ),
-    brokerQueueMessages: gauge('broker_queue_messages', 'Sampled messages by queue: ready, retry, dead.', [
-      'queue',
-    ]),
+    brokerQueueMessages: gauge(
+      'broker_queue_messages',
+      'Sampled messages by queue: ready, retry, dead. Absent while the broker cannot be asked.',
+      ['queue'],
+    ),
     overdueClaimed: counter(
       'delivery_overdue_claimed_total',
       'Deliveries that were taken from the database because no message came for them (RabbitMQ).',
@@ -138,8 +142,33 @@ export function createMetrics() {
     ),
     dependencyUp: gauge('dependency_up', '1 when the dependency answered its last probe.', ['dependency']),
     errors: counter('errors_total', 'Unexpected errors of background work, by part.', ['part']),
+    janitorRound: gauge(
+      'janitor_round_timestamp_seconds',
+      'When this process last ended a round of the janitor; absent in processes that run none.',
+    ),
     janitorRemoved: counter('janitor_removed_total', 'Rows or partitions removed by retention.', ['what']),
   };
+  // A counter that begins with its first event hides that event from `increase()`.
+  for (const outcome of ['success', 'retryable', 'rejected', 'gone', 'redirected', 'unknown'])
+    metrics.attempts.inc({ outcome }, 0);
+  for (const state of ['succeeded', 'failed', 'dead']) metrics.deliveriesEnded.inc({ state }, 0);
+  for (const code of [
+    'BACKLOG_FULL',
+    'RATE_LIMITED',
+    'ACCEPTANCE_UNCERTAIN',
+    'SERVICE_UNAVAILABLE',
+    'INTERNAL',
+  ])
+    metrics.eventsRefused.inc({ code }, 0);
+  for (const reason of ['returned', 'nacked', 'unconfirmed', 'disconnected'])
+    metrics.outboxFailed.inc({ reason }, 0);
+  for (const fate of ['claimed', 'left', 'early', 'stale', 'foreign'])
+    metrics.brokerMessages.inc({ fate }, 0);
+  for (const to of ['opened', 'probe_failed', 'closed', 'disabled'])
+    metrics.breakerTransitions.inc({ to }, 0);
+  for (const type of ['endpoint.disabled', 'endpoint.recovered', 'delivery.dead'])
+    metrics.operationalEvents.inc({ type }, 0);
+  return metrics;
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;

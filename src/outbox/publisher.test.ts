@@ -1,0 +1,138 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { until } from '../../test/support/until.ts';
+import { loadConfig } from '../config/index.ts';
+import { type DeliveryId, type EndpointId, newId } from '../shared/ids.ts';
+import type { MessageBroker, OutgoingMessage, PublishFailure } from '../transport/port.ts';
+import { claimMessages, insertMessages } from './outbox.sql.ts';
+import { OutboxPublisher } from './publisher.ts';
+
+/** A broker whose confirms the test decides on; the real one is in the transport's own tests. */
+class Broker implements MessageBroker {
+  isConnected = true;
+  failure: PublishFailure | null = null;
+  readonly sent: OutgoingMessage[] = [];
+
+  async publish(messages: readonly OutgoingMessage[]): Promise<ReadonlyMap<string, PublishFailure>> {
+    this.sent.push(...messages);
+    const { failure } = this;
+    return new Map(failure === null ? [] : messages.map(({ id }) => [id, failure]));
+  }
+}
+
+const FLOOR = { floorId: '00000000-0000-0000-0000-000000000000', limit: 1_000 };
+
+let test: TestDatabase;
+let broker: Broker;
+let publishers: OutboxPublisher[];
+
+beforeEach(async () => {
+  test = await testDatabase();
+  broker = new Broker();
+  publishers = [];
+});
+afterEach(async () => {
+  for (const publisher of publishers) await publisher.stop();
+  await test.close();
+});
+
+const start = (instance: string, on: MessageBroker = broker): OutboxPublisher => {
+  const publisher = new OutboxPublisher({
+    database: test.database,
+    broker: on,
+    config: loadConfig({}, { 'outbox.pollMs': 20, 'outbox.batch': 7 }),
+    instance,
+    onError: (error) => {
+      throw error;
+    },
+  });
+  publishers.push(publisher);
+  publisher.start();
+  return publisher;
+};
+const write = async (count: number): Promise<string[]> => {
+  const rows = Array.from({ length: count }, () => ({
+    outboxId: newId<DeliveryId>(Date.now()),
+    deliveryId: newId<DeliveryId>(Date.now()),
+    endpointId: newId<EndpointId>(Date.now()),
+  }));
+  await insertMessages(test.database.requests, rows);
+  return rows.map((row) => row.outboxId);
+};
+const left = async (): Promise<number> => {
+  const { rows } = await test.database.requests.query<{ n: number }>(
+    'SELECT count(*)::int AS n FROM relayops.outbox_messages',
+  );
+  return rows[0]!.n;
+};
+const untilLeft = (count: number) => until(`${count} rows left`, left, (rows) => rows === count);
+
+it('publishes each row once, by however many publishers, and removes what was confirmed', async () => {
+  const other = new Broker();
+  start('one');
+  start('two', other);
+  const written = await write(200);
+  await untilLeft(0);
+  const sent = [...broker.sent, ...other.sent].map((message) => message.id);
+  expect(sent.sort()).toEqual(written.sort());
+});
+
+it('keeps every row that was not confirmed, tries it again for ever, and goes on removing afterwards', async () => {
+  broker.failure = 'nacked';
+  start('one');
+  const written = await write(5);
+  await until(
+    'three tries',
+    () => broker.sent.length,
+    (sent) => sent >= 15,
+  );
+  expect(await left()).toBe(5);
+  broker.failure = null;
+  await untilLeft(0);
+  expect(new Set(broker.sent.map(({ id }) => id))).toEqual(new Set(written));
+  await write(3);
+  await untilLeft(0);
+});
+
+it('leaves rows alone while another has them in hand, and takes them when that claim has run out', async () => {
+  const [first] = await write(1);
+  await claimMessages(test.database.delivery, FLOOR, { publisher: 'vanished', ms: 300 });
+  const started = Date.now();
+  start('one');
+  await write(1);
+  await untilLeft(1);
+  await untilLeft(0);
+  expect(Date.now() - started).toBeGreaterThan(250);
+  expect(broker.sent.at(-1)!.id).toBe(first);
+});
+
+it('claims nothing while the broker is away, and gives back what it was offered', async () => {
+  broker.isConnected = false;
+  const publisher = start('one');
+  expect(publisher.claim()).toBeNull();
+  await write(2);
+  const { rows } = await test.database.requests.query<{ delivery_id: DeliveryId; endpoint_id: EndpointId }>(
+    "UPDATE relayops.outbox_messages SET outbox_id = delivery_id, claimed_by = 'one', claimed_until = now() + interval '1 hour' RETURNING *",
+  );
+  publisher.offer(rows.map((row) => ({ deliveryId: row.delivery_id, endpointId: row.endpoint_id })));
+  await until(
+    'given back',
+    () => claimMessages(test.database.delivery, FLOOR, { publisher: 'other', ms: 1 }),
+    (claimed) => claimed.length === 2,
+  );
+  expect(broker.sent).toEqual([]);
+  broker.isConnected = true;
+  await untilLeft(0);
+});
+
+it('finds rows that came in late, below what it has seen', async () => {
+  start('one');
+  await write(3);
+  await untilLeft(0);
+  const outboxId = newId<DeliveryId>(Date.now() - 3_600_000);
+  await insertMessages(test.database.requests, [
+    { outboxId, deliveryId: outboxId, endpointId: newId<EndpointId>(Date.now()) },
+  ]);
+  await untilLeft(0);
+  expect(broker.sent.at(-1)!.id).toBe(outboxId);
+});
