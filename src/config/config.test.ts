@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError, describeConfig, loadConfig } from './config.ts';
+import { ConfigError, describeConfig, environmentOf, loadConfig } from './config.ts';
 
 /** The variables that the configuration complains about. */
 function problemsOf(
@@ -108,4 +108,20 @@ describe('what is shown', () => {
     });
     expect(JSON.stringify(shown)).not.toContain('hunter2');
   });
+});
+
+it('gives a child process the same configuration by its environment', () => {
+  const config = loadConfig(
+    {},
+    {
+      role: 'worker',
+      'database.url': 'postgres://db/relay',
+      'delivery.allowAddresses': ['127.0.0.1/32:9000', '10.0.0.0/8'],
+      'delivery.http2': false,
+      'health.disableAfterS': 60,
+    },
+  );
+  const environment = environmentOf(config);
+  expect(loadConfig(environment)).toEqual(config);
+  expect(Object.keys(environment)).toHaveLength(5);
 });

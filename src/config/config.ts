@@ -69,7 +69,7 @@ export function describeConfig(
 export function environmentOf(config: Partial<Config>): Record<string, string> {
   const given: Record<string, string> = {};
   for (const key of names) {
-    const value = config[key] as string | number | boolean | readonly string[] | null | undefined;
+    const value = config[key];
     if (value === undefined || value === null || JSON.stringify(value) === JSON.stringify(specs[key].default))
       continue;
     given[environmentName(key)] = typeof value === 'object' ? value.join(',') : String(value);

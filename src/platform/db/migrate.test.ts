@@ -61,6 +61,20 @@ describe('migrating', () => {
     await expect(migrate(url, folder)).rejects.toThrow('has migration 2, which this version does not know');
   });
 
+  it('runs on a database of a newer version when that says that this one can, so that both work side by side', async () => {
+    await write('0002_second.sql', '-- Adds only.\n-- runs-with: 1\nSELECT 1');
+    await migrate(url, folder);
+    await rm(path.join(folder, '0002_second.sql'));
+    expect(await migrate(url, folder)).toEqual([]);
+    await write('0002_second.sql', '-- Adds only.\n-- runs-with: 1\nSELECT 1');
+    await write('0003_third.sql', '-- runs-with: 2\nSELECT 1');
+    await migrate(url, folder);
+    await rm(path.join(folder, '0003_third.sql'));
+    expect(await migrate(url, folder)).toEqual([]);
+    await rm(path.join(folder, '0002_second.sql'));
+    await expect(migrate(url, folder)).rejects.toThrow('has migration 3, which this version does not know');
+  });
+
   it('rolls back one that fails, keeps those before it, and goes on from there', async () => {
     await write('0002_second.sql', 'UPDATE relayops.first SET n = 7; SELECT 1 / 0');
     await expect(migrate(url, folder)).rejects.toThrow('migration 2 (second) failed and was rolled back');
