@@ -1,13 +1,6 @@
 import type { Config } from '../config/index.ts';
 import type { Coordination, PermitGrant } from '../coordination/port.ts';
-import {
-  type ClaimedRow,
-  claimWork,
-  findNextDue,
-  type Lane,
-  sweepFromFloors,
-  sweepLanes,
-} from '../delivery/index.ts';
+import { type ClaimedRow, claimWork, type Lane } from '../delivery/index.ts';
 import { type DeliveryTarget, type EndpointDirectory, giveProbeBack, takeProbe } from '../endpoints/index.ts';
 import type { Database } from '../platform/db/database.ts';
 import type { Clock } from '../shared/clock.ts';
@@ -15,8 +8,9 @@ import type { EndpointId } from '../shared/ids.ts';
 import { INLINE_PAYLOAD_BYTES, toWork } from './claimed-work.ts';
 import { Lanes } from './lanes.ts';
 import type { ClaimedWork } from './port.ts';
+import { Sweeper, type SweeperDeps } from './sweeper.ts';
 
-export interface LaneClaimerDeps {
+export interface LaneClaimerDeps extends Pick<SweeperDeps, 'horizonMs' | 'takesSwept'> {
   readonly database: Database;
   readonly directory: EndpointDirectory;
   readonly coordination: Coordination;
@@ -30,10 +24,6 @@ export interface LaneClaimerDeps {
   readonly onClaim?: (claim: ClaimReport) => void;
   /** After each full sweep: how long the oldest due delivery has been due, 0 when none is. */
   readonly onSweep?: (oldestDueAgeMs: number) => void;
-  /** Work that becomes due later than this many milliseconds is not kept in mind here: something else brings it. Default: no limit. */
-  readonly horizonMs?: number;
-  /** Whether work that a sweep found is to be claimed here; by default all is. */
-  readonly takesSwept?: (lane: Lane) => boolean;
   /** Something changed that a waiting claimer wants to look at. */
   readonly onChange: () => void;
 }
@@ -46,15 +36,10 @@ export interface ClaimReport {
 
 export type Grant = PermitGrant & { readonly target: DeliveryTarget };
 
-/** Full sweeps may take this share of the time, up to a pause of one lease time, so that expired leases are found within another. */
-const SWEEP_TIME_SHARE = 0.05;
-const SWEEP_BATCH = 1_000;
 /** No slot is free for what is ready: another process may give one back, and nobody tells of it. */
 const SLOT_MS = 200;
 /** Between two tries to become the one that probes a failing endpoint. */
 const PROBE_AGAIN_MS = 500;
-const PROBE_BATCH = 200;
-const PROBE_MS = 100;
 
 /**
  * Claims due rows of the work table fairly: every endpoint that has work gets its share of the room, up to its own free slots. Which
@@ -63,14 +48,15 @@ const PROBE_MS = 100;
 export class LaneClaimer {
   readonly #deps: LaneClaimerDeps;
   readonly #lanes = new Lanes();
-  #sweepAtMs = 0;
-  #fullSweepAtMs = 0;
-  #isSweeping = false;
-  #sweeping: Promise<void> = Promise.resolve();
-  #probeAtMs = 0;
+  readonly #sweeper: Sweeper;
 
   constructor(deps: LaneClaimerDeps) {
     this.#deps = deps;
+    this.#sweeper = new Sweeper({
+      ...deps,
+      lanes: this.#lanes,
+      onSwept: async (swept) => deps.onSweep?.(await this.#oldestDueAgeMs(swept)),
+    });
   }
 
   /** Work is due now, or in some milliseconds. */
@@ -80,7 +66,7 @@ export class LaneClaimer {
 
   /** Another process told of work: all endpoints when it could not name them. */
   heard(endpointIds: readonly EndpointId[] | null): void {
-    if (endpointIds === null) this.#fullSweepAtMs = this.#sweepAtMs = 0;
+    if (endpointIds === null) this.#sweeper.soon();
     for (const endpointId of endpointIds ?? []) {
       this.#deps.directory.forgetWaitingTarget(endpointId);
       this.note(endpointId, 0);
@@ -99,10 +85,9 @@ export class LaneClaimer {
     return this.#lanes.readyCount > 0;
   }
 
-  /** Starts a sweep when it is time, beside the claims, and learns the next due times of endpoints that wait. */
-  async lookAround(): Promise<void> {
-    if (!this.#isSweeping && this.#deps.clock.now() >= this.#sweepAtMs) this.#startSweep();
-    if (this.#deps.clock.now() >= this.#probeAtMs) await this.#probe();
+  /** Looks for work that nobody told of, when it is time. */
+  lookAround(): Promise<void> {
+    return this.#sweeper.turn();
   }
 
   /** Milliseconds until there is something to look at by the passing of time alone. */
@@ -110,8 +95,7 @@ export class LaneClaimer {
     const now = this.#deps.clock.now();
     const untilLookMs = Math.min(
       this.#lanes.msUntilReady(now),
-      this.#sweepAtMs - now,
-      this.#probeAtMs - now,
+      this.#sweeper.msUntilTurn(now),
       this.#lanes.readyCount > 0 ? SLOT_MS : Infinity,
     );
     return Math.max(1, Math.min(this.#deps.config['delivery.pollMs'], untilLookMs));
@@ -209,7 +193,7 @@ export class LaneClaimer {
   }
 
   async close(): Promise<void> {
-    await this.#sweeping;
+    await this.#sweeper.close();
   }
 
   async #claim(grants: readonly Grant[]): Promise<ClaimedWork[]> {
@@ -257,52 +241,6 @@ export class LaneClaimer {
     return work;
   }
 
-  /** Asks for the next due time of endpoints that have work in the future, so that retries start on time and not at the next sweep. */
-  async #probe(): Promise<void> {
-    const { clock, database } = this.#deps;
-    this.#probeAtMs = clock.now() + PROBE_MS;
-    const endpointIds = this.#lanes.takeProbes(PROBE_BATCH);
-    if (endpointIds.length === 0) return;
-    const found = await findNextDue(database.delivery, endpointIds);
-    for (const lane of found)
-      if (lane.in_ms < (this.#deps.horizonMs ?? Infinity))
-        this.#lanes.note(lane.endpoint_id, lane.in_ms, clock.now());
-  }
-
-  /**
-   * Sweeps beside the claims, which start at their floors and need not wait for it. Every turn looks at the known endpoints from
-   * their floors on; now and then one looks at everything from the beginning, for expired leases and unknown endpoints. That one
-   * wades through all dead entries while something holds back vacuum, hence it is paced by its own duration.
-   */
-  #startSweep(): void {
-    const { clock, config } = this.#deps;
-    this.#isSweeping = true;
-    this.#sweeping = (clock.now() >= this.#fullSweepAtMs ? this.#sweepAll() : this.#sweepKnown())
-      .catch((error: unknown) => this.#deps.onError(error, 'sweep'))
-      .then(() => {
-        this.#isSweeping = false;
-        this.#sweepAtMs = this.#fullSweepAtMs <= clock.now() ? 0 : clock.now() + config['delivery.sweepMs'];
-        this.#deps.onChange();
-      });
-  }
-
-  async #sweepAll(): Promise<void> {
-    const { clock, config, database } = this.#deps;
-    // Whoever asks for another one while this one reads gets it.
-    this.#fullSweepAtMs = Infinity;
-    const started = performance.now();
-    let swept: Lane[];
-    try {
-      swept = await sweepLanes(database.delivery);
-      for (const lane of swept) this.#noteSwept(lane);
-    } finally {
-      const pacedMs = Math.max(config['delivery.sweepMs'], (performance.now() - started) / SWEEP_TIME_SHARE);
-      const again = clock.now() + Math.min(pacedMs, config['delivery.leaseMs']);
-      this.#fullSweepAtMs = Math.min(this.#fullSweepAtMs, again);
-    }
-    this.#deps.onSweep?.(await this.#oldestDueAgeMs(swept));
-  }
-
   /** Endpoints that are to wait do not count: their age says nothing of how delivery does. */
   async #oldestDueAgeMs(swept: readonly Lane[]): Promise<number> {
     const due = swept.filter((lane) => lane.in_ms < 0);
@@ -312,21 +250,6 @@ export class LaneClaimer {
       const waits = target?.state !== 'active' || msUntilProbe(target, 0) !== null;
       return waits ? oldest : Math.max(oldest, -lane.in_ms);
     }, 0);
-  }
-
-  async #sweepKnown(): Promise<void> {
-    const floors = this.#lanes.floors();
-    for (let at = 0; at < floors.length; at += SWEEP_BATCH)
-      for (const lane of await sweepFromFloors(
-        this.#deps.database.delivery,
-        floors.slice(at, at + SWEEP_BATCH),
-      ))
-        this.#noteSwept(lane);
-  }
-
-  #noteSwept(lane: Lane): void {
-    if (this.#deps.takesSwept?.(lane) === false) return;
-    this.#lanes.noteSwept(lane.endpoint_id, lane.due_ms, lane.in_ms, this.#deps.clock.now());
   }
 }
 

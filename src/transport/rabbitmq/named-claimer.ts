@@ -1,0 +1,226 @@
+import type { PermitGrant } from '../../coordination/port.ts';
+import { claimDeliveries, type ClaimedRow, findOpen } from '../../delivery/index.ts';
+import type { DeliveryTarget } from '../../endpoints/index.ts';
+import type { EndpointId } from '../../shared/ids.ts';
+import { INLINE_PAYLOAD_BYTES, toWork } from '../claimed-work.ts';
+import { type LaneClaimer, type LaneClaimerDeps, msUntilProbe } from '../lane-claimer.ts';
+import type { ClaimedWork, MessageBroker, OutgoingMessage } from '../port.ts';
+import type { Held, Inbox, Waiting } from './inbox.ts';
+import { SHORTEST_PAUSE_MS } from './topology.ts';
+
+/** What became of messages; see the metric of that name. */
+export type MessageFate = 'claimed' | 'left' | 'early' | 'stale' | 'foreign';
+
+export interface NamedClaimerDeps extends Pick<
+  LaneClaimerDeps,
+  'database' | 'directory' | 'coordination' | 'config' | 'instance' | 'onClaim' | 'onError'
+> {
+  readonly inbox: Inbox;
+  readonly broker: MessageBroker;
+  readonly lanes: LaneClaimer;
+  readonly onMessages?: (fate: MessageFate, count: number) => void;
+  /** Messages wait again that had been taken. */
+  readonly onPutBack: () => void;
+}
+
+/** An endpoint that had no free slot for this long leaves its messages to the database, so that they hold up no others. */
+const FULL_MS = 50;
+
+/** Claims the deliveries that waiting messages name, and says what becomes of each message. */
+export class NamedClaimer {
+  readonly #deps: NamedClaimerDeps;
+  readonly #inFlight = new Map<string, Waiting>();
+  readonly #fullSinceMs = new Map<EndpointId, number>();
+  #seenDueMs = 0;
+
+  constructor(deps: NamedClaimerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Database time up to which messages have come: the latest due time of a delivery that was claimed by its message. */
+  get seenDueMs(): number {
+    return this.#seenDueMs;
+  }
+
+  /** Results were committed: their messages are acknowledged. */
+  settled(results: readonly { readonly leaseToken: string }[]): void {
+    const done: Waiting[] = [];
+    for (const { leaseToken } of results) {
+      const message = this.#inFlight.get(leaseToken);
+      if (message === undefined) continue;
+      this.#inFlight.delete(leaseToken);
+      done.push(message);
+    }
+    this.#deps.inbox.acknowledge(done);
+  }
+
+  /** Acknowledges messages, and counts them. */
+  drop(messages: readonly Held[], fate: MessageFate): void {
+    if (messages.length === 0) return;
+    this.#deps.inbox.acknowledge(messages);
+    this.#deps.onMessages?.(fate, messages.length);
+  }
+
+  /** Claims deliveries by the messages that name them, every endpoint its share of `room`. */
+  async claim(room: number): Promise<ClaimedWork[]> {
+    const asked = this.#deps.inbox.endpoints(room);
+    const targets = await this.#deps.directory.targets(asked);
+    const active: DeliveryTarget[] = [];
+    for (const endpointId of asked) {
+      const target = targets.get(endpointId);
+      const isOpen = target?.state === 'active' && msUntilProbe(target, 0) === null;
+      if (isOpen && !this.#deps.lanes.isReady(endpointId)) active.push(target);
+      else {
+        // The lane has older work of this endpoint, or probes it, or it takes none: its messages add nothing to what the database says.
+        this.#leave(endpointId);
+        if (target?.state === 'active') this.#deps.lanes.note(endpointId, 0);
+      }
+    }
+    if (active.length === 0) return [];
+    const share = Math.max(1, Math.floor(room / active.length));
+    const grants = await this.#deps.coordination.acquire(
+      active.map(({ endpointId, limits }) => ({
+        endpointId,
+        wanted: Math.min(share, this.#deps.inbox.waitingFor(endpointId)),
+        limits,
+      })),
+    );
+    const taken = grants.map((grant, index) => this.#take(grant, active[index]!));
+    return this.#claimTaken(taken);
+  }
+
+  /** The messages that there are permits for. */
+  #take(grant: PermitGrant, target: DeliveryTarget): Taken {
+    const { endpointId, permits, retryAfterMs } = grant;
+    if (permits.length === 0) {
+      const now = performance.now();
+      const fullSinceMs = this.#fullSinceMs.get(endpointId) ?? now;
+      this.#fullSinceMs.set(endpointId, fullSinceMs);
+      if (retryAfterMs !== null || now - fullSinceMs >= FULL_MS) {
+        this.#leave(endpointId);
+        this.#deps.lanes.note(endpointId, retryAfterMs ?? 0);
+      }
+      return { target, messages: [], permits };
+    }
+    this.#fullSinceMs.delete(endpointId);
+    const messages = new Map<string, Waiting>();
+    for (const message of this.#deps.inbox.take(endpointId, permits.length)) {
+      // Twice in one hand: the second adds nothing.
+      if (messages.has(message.deliveryId)) this.drop([message], 'stale');
+      else messages.set(message.deliveryId, message);
+    }
+    return { target, messages: [...messages.values()], permits };
+  }
+
+  async #claimTaken(taken: readonly Taken[]): Promise<ClaimedWork[]> {
+    const { database, config, instance, coordination, onClaim } = this.#deps;
+    const messages = taken.flatMap((one) => one.messages);
+    if (messages.length === 0) {
+      for (const { permits } of taken) coordination.release(permits, false);
+      return [];
+    }
+    const started = performance.now();
+    let rows: ClaimedRow[];
+    try {
+      const lease = { ms: config['delivery.leaseMs'], worker: instance };
+      rows = await claimDeliveries(database.delivery, messages, lease, INLINE_PAYLOAD_BYTES);
+    } catch (error) {
+      for (const { permits } of taken) coordination.release(permits, false);
+      this.#deps.inbox.putBack(messages);
+      throw error;
+    }
+    if (rows.length > 0)
+      onClaim?.({
+        durationMs: performance.now() - started,
+        rows: rows.length,
+        lostAttempts: rows.filter((row) => row.after_lost).length,
+      });
+    return this.#handOut(taken, rows, started + config['delivery.leaseMs']);
+  }
+
+  /** Joins rows with messages and permits, and deals with the messages that brought nothing. */
+  #handOut(taken: readonly Taken[], rows: readonly ClaimedRow[], leaseEndsAtMs: number): ClaimedWork[] {
+    const byDelivery = new Map(rows.map((row) => [row.delivery_id, row]));
+    const work: ClaimedWork[] = [];
+    const without: Waiting[] = [];
+    for (const { target, messages, permits } of taken) {
+      let used = 0;
+      for (const message of messages) {
+        const row = byDelivery.get(message.deliveryId);
+        if (row === undefined) {
+          without.push(message);
+          continue;
+        }
+        this.#seenDueMs = Math.max(this.#seenDueMs, row.due_ms);
+        this.#inFlight.set(row.lease_token, message);
+        work.push(toWork(row, target, permits[used]!, leaseEndsAtMs));
+        used += 1;
+      }
+      this.#deps.coordination.release(permits.slice(used), false);
+    }
+    this.#deps.onMessages?.('claimed', work.length);
+    if (without.length > 0) void this.#sortOut(without);
+    return work;
+  }
+
+  /** Messages whose delivery could not be claimed: ended, in other hands, or not due yet. */
+  async #sortOut(messages: readonly Waiting[]): Promise<void> {
+    try {
+      const found = await findOpen(
+        this.#deps.database.delivery,
+        messages.map((message) => message.deliveryId),
+      );
+      const inMs = new Map(found.map((row) => [row.delivery_id, row.in_ms]));
+      const isOpen = (message: Waiting): boolean => inMs.has(message.deliveryId);
+      this.drop(
+        messages.filter((message) => !isOpen(message)),
+        'stale',
+      );
+      await this.#postpone(
+        messages.filter(isOpen).map((message) => ({ message, inMs: inMs.get(message.deliveryId)! })),
+      );
+    } catch (error) {
+      this.#deps.onError(error, 'rabbitmq');
+      this.#deps.inbox.putBack(messages);
+      this.#deps.onPutBack();
+    }
+  }
+
+  /** Not due, or leased by another worker: the message waits in a retry queue; for moments, this process keeps it in mind. */
+  async #postpone(early: readonly { message: Waiting; inMs: number }[]): Promise<void> {
+    const long = early.filter(({ inMs }) => inMs >= SHORTEST_PAUSE_MS);
+    for (const { message, inMs } of early) {
+      if (inMs >= SHORTEST_PAUSE_MS) continue;
+      this.#deps.lanes.note(message.endpointId, Math.max(0, inMs));
+      this.drop([message], 'early');
+    }
+    if (long.length === 0) return;
+    const copies = long.map(({ message, inMs }): OutgoingMessage => ({
+      id: `again-${message.tag}`,
+      deliveryId: message.deliveryId,
+      endpointId: message.endpointId,
+      queue: 'ready',
+      inMs,
+      context: null,
+    }));
+    await this.#deps.broker.publish(copies);
+    // When that failed, the sweep finds the delivery once it is due.
+    this.drop(
+      long.map(({ message }) => message),
+      'early',
+    );
+  }
+
+  /** All waiting messages of an endpoint whose deliveries stay due in the database. */
+  #leave(endpointId: EndpointId): void {
+    this.#fullSinceMs.delete(endpointId);
+    this.drop(this.#deps.inbox.take(endpointId, Infinity), 'left');
+  }
+}
+
+/** Messages for one endpoint with the permits that were granted for them; there may be fewer messages by now. */
+interface Taken {
+  readonly target: DeliveryTarget;
+  readonly messages: readonly Waiting[];
+  readonly permits: PermitGrant['permits'];
+}
