@@ -96,15 +96,15 @@ end
 `);
 
 /**
- * Takes tokens for several takers in turn, each all or none. KEYS bucket; ARGV rate, burst, n of each. Answers for each -1, or the ms until so many are
- * there.
+ * Takes tokens for several takers in turn, each all or none, and then some ahead, if they are there. KEYS bucket; ARGV rate, burst, how many ahead, n of
+ * each. Answers how many were taken ahead, and for each taker -1, or the ms until so many are there.
  */
 export const TAKE = defineScript(`${NOW}${BUCKET}
-local rate, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
+local rate, burst, ahead = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local full = level(KEYS[1], rate, burst)
 local tokens = full
-local answers = {}
-for i = 3, #ARGV do
+local answers = {0}
+for i = 4, #ARGV do
   local n = tonumber(ARGV[i])
   if tokens < n then
     answers[i - 2] = msUntil(n, tokens, rate)
@@ -113,6 +113,8 @@ for i = 3, #ARGV do
     answers[i - 2] = -1
   end
 end
+answers[1] = math.max(0, math.min(ahead, math.floor(tokens)))
+tokens = tokens - answers[1]
 if tokens < full then store(KEYS[1], tokens, rate, burst) end
 return answers
 `);
