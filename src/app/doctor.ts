@@ -1,7 +1,9 @@
 import { loadConfig, ConfigError, type Config } from '../config/index.ts';
+import { askBroker } from '../platform/amqp/ask.ts';
 import type { Database } from '../platform/db/database.ts';
 import { readMigrations } from '../platform/db/migrate.ts';
 import { parseAllowList } from '../platform/http/address-guard.ts';
+import { askRedis } from '../platform/redis/ask.ts';
 import { openSmallDatabase } from './accounts.ts';
 import { openInstallation } from './installation.ts';
 import { projectFile } from './paths.ts';
@@ -46,6 +48,10 @@ export async function runChecks(
     const findings = [configuration];
     for (const [check, look] of Object.entries(databaseChecks))
       findings.push(await guarded(check, () => look(database, config)));
+    if (config.transport === 'rabbitmq')
+      findings.push(await guarded('rabbitmq', () => checkRabbitMq(config), WITHOUT_RABBITMQ));
+    if (config.coordination === 'redis')
+      findings.push(await guarded('redis', () => checkRedis(config), WITHOUT_REDIS));
     return findings;
   } finally {
     await database.close();
@@ -65,6 +71,34 @@ function checkConfiguration(environment: Readonly<Record<string, string | undefi
         : 'Correct delivery.allowAddresses.';
     return failed('configuration', (error as Error).message, remedy);
   }
+}
+
+const MIN_RABBITMQ = [3, 10];
+const MIN_REDIS = [6, 2];
+const WITHOUT_RABBITMQ =
+  'Correct rabbitmq.url, or start the broker; until then deliveries are taken from the database.';
+const WITHOUT_REDIS =
+  'Correct redis.url, or start the server; until then each process takes its share of the limits.';
+
+async function checkRabbitMq(config: Config): Promise<Omit<Finding, 'check'>> {
+  const { product, version } = await askBroker(config['rabbitmq.url']);
+  const isFit = product === 'RabbitMQ' && isAtLeast(version, MIN_RABBITMQ);
+  return judged(isFit, `${product} ${version}`, 'Use RabbitMQ 3.10 or newer.', 'failed');
+}
+
+async function checkRedis(config: Config): Promise<Omit<Finding, 'check'>> {
+  const { version, maxMemoryPolicy, clusterEnabled } = await askRedis(config['redis.url']);
+  const detail = `Redis ${version}${clusterEnabled ? ', cluster' : ''}, ${maxMemoryPolicy}`;
+  if (!isAtLeast(version, MIN_REDIS)) return { status: 'failed', detail, remedy: 'Use Redis 6.2 or newer.' };
+  if (clusterEnabled !== config['redis.cluster'])
+    return { status: 'failed', detail, remedy: `Set redis.cluster to ${clusterEnabled}.` };
+  const remedy = 'Set maxmemory-policy to noeviction: what is evicted is a limit forgotten.';
+  return judged(maxMemoryPolicy === 'noeviction', detail, remedy, 'warning');
+}
+
+function isAtLeast(version: string, [major = 0, minor = 0]: readonly number[]): boolean {
+  const [theirMajor = 0, theirMinor = 0] = version.split('.').map(Number);
+  return theirMajor > major || (theirMajor === major && theirMinor >= minor);
 }
 
 const databaseChecks: Readonly<Record<string, Check>> = {
@@ -103,7 +137,8 @@ const databaseChecks: Readonly<Record<string, Check>> = {
     );
     const version = rows[0]!.version;
     return judged(
-      version === known.length,
+      // A newer one that cannot be worked with refuses the start, and says so.
+      version >= known.length,
       `version ${version} of ${known.length}`,
       'Run `relayops migrate`.',
       'warning',
@@ -166,15 +201,17 @@ const databaseChecks: Readonly<Record<string, Check>> = {
   },
 };
 
-async function guarded(check: string, look: () => Promise<Omit<Finding, 'check'>>): Promise<Finding> {
+const WITHOUT_DATABASE = 'Check that the database runs and that its URL and password are right.';
+
+async function guarded(
+  check: string,
+  look: () => Promise<Omit<Finding, 'check'>>,
+  remedy = WITHOUT_DATABASE,
+): Promise<Finding> {
   try {
     return { check, ...(await look()) };
   } catch (error) {
-    return failed(
-      check,
-      (error as Error).message,
-      'Check that the database runs and that its URL and password are right.',
-    );
+    return failed(check, (error as Error).message, remedy);
   }
 }
 
