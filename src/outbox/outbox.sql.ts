@@ -83,6 +83,31 @@ export async function releaseMessages(
   await db.query(release([plainArray([...outboxIds].sort()), publisher]));
 }
 
+const prune = prepared(`
+  WITH page AS MATERIALIZED (
+    SELECT o.ctid AS tid, o.outbox_id, o.delivery_id, o.queue FROM relayops.outbox_messages o
+    WHERE o.outbox_id > $1 ORDER BY o.outbox_id LIMIT $2
+  ), gone AS (
+    DELETE FROM relayops.outbox_messages o USING page p
+    WHERE o.ctid = p.tid AND p.queue = 'ready'
+      AND NOT EXISTS (SELECT 1 FROM relayops.delivery_work w WHERE w.delivery_id BETWEEN p.delivery_id AND p.delivery_id)
+    RETURNING 1
+  )
+  SELECT (SELECT count(*) FROM gone)::int AS removed, (SELECT count(*) FROM page)::int AS seen,
+         (SELECT outbox_id FROM page ORDER BY outbox_id DESC LIMIT 1) AS last_id`);
+
+/** A page of the outbox without the rows whose deliveries have ended: their messages would say nothing. Index: primary keys. */
+export async function pruneMessages(
+  db: Queryable,
+  afterId: string,
+  limit: number,
+): Promise<{ removed: number; seen: number; last_id: string | null }> {
+  const { rows } = await db.query<{ removed: number; seen: number; last_id: string | null }>(
+    prune([afterId, limit]),
+  );
+  return rows[0]!;
+}
+
 /** Counting further would cost more than it tells: above it the statistics' estimate is used. */
 const EXACT_UP_TO = 20_000;
 

@@ -136,3 +136,23 @@ it('finds rows that came in late, below what it has seen', async () => {
   await untilLeft(0);
   expect(broker.sent.at(-1)!.id).toBe(outboxId);
 });
+
+it('drops messages of deliveries that have ended while the broker is away, and keeps those that are open', async () => {
+  broker.isConnected = false;
+  const written = await write(2_500);
+  const open = written.slice(1_000, 1_010);
+  await test.database.requests.query(
+    `INSERT INTO relayops.delivery_work (delivery_id, event_id, tenant_id, endpoint_id, due_at)
+     SELECT delivery_id, gen_random_uuid(), gen_random_uuid(), endpoint_id, now() FROM relayops.outbox_messages WHERE outbox_id = ANY($1::uuid[])`,
+    [open],
+  );
+  await test.database.requests.query(
+    "UPDATE relayops.outbox_messages SET queue = 'dead' WHERE outbox_id = $1",
+    [written[5]],
+  );
+  start('one');
+  await untilLeft(11);
+  broker.isConnected = true;
+  await untilLeft(0);
+  expect(broker.sent.map(({ id }) => id).sort()).toEqual([written[5], ...open].sort());
+});

@@ -3,7 +3,13 @@ import type { Database } from '../platform/db/database.ts';
 import { sleep, Wakeup } from '../shared/abort.ts';
 import { firstIdAt, timeOfId } from '../shared/ids.ts';
 import type { DueDelivery, MessageBroker, OutgoingMessage, PublishFailure } from '../transport/port.ts';
-import { claimMessages, type OutboxRow, releaseMessages, removeMessages } from './outbox.sql.ts';
+import {
+  claimMessages,
+  type OutboxRow,
+  pruneMessages,
+  releaseMessages,
+  removeMessages,
+} from './outbox.sql.ts';
 
 export interface OutboxPublisherDeps {
   readonly database: Database;
@@ -30,6 +36,10 @@ const FULL_LOOK_MS = 1_000;
 const FULL_LOOK_TIME_SHARE = 0.05;
 /** Confirmed rows are gathered for this long: nobody waits for their removal, and each costs a statement. */
 const REMOVE_AFTER_MS = 50;
+/** While the broker is away: rows looked at by one statement, how long it goes on, and how often. */
+const PRUNE_PAGE = 2_000;
+const PRUNE_MS = 200;
+const PRUNE_EVERY_MS = 1_000;
 const FAILURE_PAUSE_MS = 200;
 /** Messages on their way to the broker; above it a batch waits for the ones before it. */
 const MAX_UNCONFIRMED = 4_000;
@@ -53,6 +63,8 @@ export class OutboxPublisher {
   #newestMs = 0;
   #fullLookAtMs = 0;
   #pausedUntilMs = 0;
+  #pruneAtMs = 0;
+  #prunedId = FIRST_ID;
   #running: Promise<void> | undefined;
   #removing: Promise<void> | undefined;
 
@@ -114,6 +126,7 @@ export class OutboxPublisher {
     const limit = config['outbox.batch'];
     if (!broker.isConnected || performance.now() < this.#pausedUntilMs) {
       await this.#giveBack(this.#offered.splice(0).map((message) => message.id));
+      if (!broker.isConnected) await this.#prune();
       return false;
     }
     const offered = this.#offered.splice(0, limit);
@@ -140,6 +153,22 @@ export class OutboxPublisher {
     this.#floorId =
       last && rows.length === limit ? last.outbox_id : firstIdAt(this.#newestMs - FLOOR_MARGIN_MS);
     return rows;
+  }
+
+  /**
+   * While the broker is away workers deliver from the database, and the messages of what has ended pile up: without them the outbox holds no more than
+   * what is open, and intake need not close because of it.
+   */
+  async #prune(): Promise<void> {
+    const started = performance.now();
+    if (started < this.#pruneAtMs) return;
+    let seen: number;
+    do {
+      const page = await pruneMessages(this.#deps.database.delivery, this.#prunedId, PRUNE_PAGE);
+      seen = page.seen;
+      this.#prunedId = seen === PRUNE_PAGE ? (page.last_id ?? FIRST_ID) : FIRST_ID;
+    } while (seen === PRUNE_PAGE && performance.now() - started < PRUNE_MS);
+    this.#pruneAtMs = performance.now() + PRUNE_EVERY_MS;
   }
 
   #send(messages: OutgoingMessage[]): void {
