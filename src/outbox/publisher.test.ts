@@ -56,7 +56,14 @@ const write = async (count: number): Promise<string[]> => {
     deliveryId: newId<DeliveryId>(Date.now()),
     endpointId: newId<EndpointId>(Date.now()),
   }));
-  await insertMessages(test.database.requests, rows);
+  await test.database.transaction(async (tx) => {
+    await tx.query({
+      text: `INSERT INTO relayops.delivery_work (delivery_id, event_id, tenant_id, endpoint_id, due_at)
+             SELECT id, id, id, id, now() FROM unnest($1::uuid[]) AS id`,
+      values: [rows.map((row) => row.deliveryId)],
+    });
+    await insertMessages(tx, rows);
+  });
   return rows.map((row) => row.outboxId);
 };
 const left = async (): Promise<number> => {
@@ -142,8 +149,8 @@ it('drops messages of deliveries that have ended while the broker is away, and k
   const written = await write(2_500);
   const open = written.slice(1_000, 1_010);
   await test.database.requests.query(
-    `INSERT INTO relayops.delivery_work (delivery_id, event_id, tenant_id, endpoint_id, due_at)
-     SELECT delivery_id, gen_random_uuid(), gen_random_uuid(), endpoint_id, now() FROM relayops.outbox_messages WHERE outbox_id = ANY($1::uuid[])`,
+    `DELETE FROM relayops.delivery_work w USING relayops.outbox_messages o
+     WHERE o.delivery_id = w.delivery_id AND o.outbox_id <> ALL($1::uuid[])`,
     [open],
   );
   await test.database.requests.query(
