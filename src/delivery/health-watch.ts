@@ -7,7 +7,7 @@ import {
   observeHealth,
 } from '../endpoints/index.ts';
 import type { Database } from '../platform/db/database.ts';
-import type { EndpointId } from '../shared/ids.ts';
+import type { EndpointId, TenantId } from '../shared/ids.ts';
 import type { FinishedAttempt } from './finish.sql.ts';
 
 export interface HealthWatchDeps {
@@ -20,6 +20,7 @@ export interface HealthWatchDeps {
 }
 
 interface Tally {
+  readonly tenantId: TenantId;
   succeeded: boolean;
   failures: number;
   outages: number;
@@ -51,13 +52,13 @@ export class HealthWatch {
 
   /** Committed results. */
   saw(batch: readonly FinishedAttempt[]): void {
-    for (const { endpointId, attempt } of batch) {
+    for (const { tenantId, endpointId, attempt } of batch) {
       if (attempt === null || attempt.outcome === 'unknown' || attempt.httpStatus === TOO_MANY_REQUESTS)
         continue;
       const succeeded = attempt.outcome === 'success';
       if (succeeded && !this.#deps.directory.isFailing(endpointId) && !this.#waiting.has(endpointId))
         continue;
-      const tally = this.#waiting.get(endpointId) ?? { succeeded: false, failures: 0, outages: 0 };
+      const tally = this.#waiting.get(endpointId) ?? { tenantId, succeeded: false, failures: 0, outages: 0 };
       if (succeeded) tally.succeeded = true;
       else {
         tally.failures += 1;

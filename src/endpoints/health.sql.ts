@@ -1,9 +1,10 @@
 import type { Queryable } from '../platform/db/database.ts';
 import { plainArray, prepared } from '../platform/db/sql.ts';
-import type { EndpointId } from '../shared/ids.ts';
+import type { EndpointId, TenantId } from '../shared/ids.ts';
 
 /** What the attempts of one batch say about an endpoint. Answers that say nothing of its health (429) are not in it. */
 export interface ObservedHealth {
+  readonly tenantId: TenantId;
   readonly endpointId: EndpointId;
   readonly succeeded: boolean;
   /** Failed attempts of any kind. */
@@ -30,12 +31,12 @@ export type HealthChange = 'opened' | 'probe_failed' | 'closed' | 'disabled';
  * one more after its pause (that was the probe) opens it for longer. After a set time of nothing but failures the endpoint is disabled. What the
  * tenant subscribes to hear of is noted in the same statement.
  *
- * Index: primary keys. Rows are written in the order of their IDs, so that two processes cannot deadlock. `before` locks what the others change, so
+ * Index: primary keys, and webhook_endpoints_tenant, which an empty table's plan may prefer: hence the tenant. Rows are written in the order of their IDs, so that two processes cannot deadlock. `before` locks what the others change, so
  * that each change is reported by one of them.
  */
 const observe = prepared(`
   WITH seen AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::bool[], $3::int[], $4::int[]) AS s (endpoint_id, succeeded, failures, outages)
+    SELECT * FROM unnest($1::uuid[], $2::bool[], $3::int[], $4::int[], $10::uuid[]) AS s (endpoint_id, succeeded, failures, outages, tenant_id)
   ), before AS MATERIALIZED (
     SELECT h.endpoint_id, h.failures, h.failing_since, h.open_until
     FROM seen s CROSS JOIN LATERAL (
@@ -43,7 +44,7 @@ const observe = prepared(`
   ), closed AS (
     DELETE FROM relayops.endpoint_health h USING seen s
     WHERE s.succeeded AND h.endpoint_id BETWEEN s.endpoint_id AND s.endpoint_id
-    RETURNING h.endpoint_id, h.open_until IS NOT NULL AS was_open, h.failures, h.failing_since
+    RETURNING h.endpoint_id, s.tenant_id, h.open_until IS NOT NULL AS was_open, h.failures, h.failing_since
   ), failing AS (
     INSERT INTO relayops.endpoint_health AS h (endpoint_id, failures, outages, failing_since)
     SELECT endpoint_id, failures, outages, now() FROM seen WHERE NOT succeeded ORDER BY endpoint_id
@@ -59,8 +60,8 @@ const observe = prepared(`
     UPDATE relayops.webhook_endpoints e
     SET state = 'disabled', state_reason = 'Nothing but failed attempts since ' || to_char(f.failing_since AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC.',
         version = version + 1, updated_at = now()
-    FROM failing f
-    WHERE e.endpoint_id BETWEEN f.endpoint_id AND f.endpoint_id AND e.state = 'active' AND e.deleted_at IS NULL
+    FROM failing f CROSS JOIN LATERAL (SELECT tenant_id FROM seen o WHERE o.endpoint_id = f.endpoint_id LIMIT 1) s
+    WHERE e.tenant_id = s.tenant_id AND e.endpoint_id BETWEEN f.endpoint_id AND f.endpoint_id AND e.state = 'active' AND e.deleted_at IS NULL
       AND f.failures >= $5 AND f.failing_since <= now() - $9 * interval '1 s'
     RETURNING e.endpoint_id, e.tenant_id, e.name, e.url, e.state_reason, f.failing_since, f.failures
   ), notices AS (
@@ -71,7 +72,7 @@ const observe = prepared(`
     UNION ALL
     SELECT e.tenant_id, 'endpoint.recovered', e.endpoint_id, jsonb_build_object('endpointId', e.endpoint_id, 'name', e.name, 'url', e.url,
              'failingSince', relayops.iso(c.failing_since), 'failures', c.failures, 'recoveredAt', relayops.iso(now()))
-    FROM closed c CROSS JOIN LATERAL (SELECT * FROM relayops.webhook_endpoints w WHERE w.endpoint_id = c.endpoint_id LIMIT 1) e
+    FROM closed c CROSS JOIN LATERAL (SELECT * FROM relayops.webhook_endpoints w WHERE w.tenant_id = c.tenant_id AND w.endpoint_id = c.endpoint_id LIMIT 1) e
     WHERE c.was_open AND relayops.wants_notice(e.tenant_id, 'endpoint.recovered', e.endpoint_id)
   )
   SELECT endpoint_id, 'closed' AS change FROM closed WHERE was_open
@@ -98,6 +99,7 @@ export async function observeHealth(
       rules.openMs,
       rules.openCapMs,
       rules.disableAfterS,
+      plainArray(observed.map((one) => one.tenantId)),
     ]),
   );
   return result.rows;

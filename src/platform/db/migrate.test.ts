@@ -54,25 +54,41 @@ describe('migrating', () => {
     expect(await sql(url, 'SELECT n FROM relayops.first')).toEqual([{ n: 1 }]);
   });
 
-  it('refuses a database of a newer version', async () => {
-    await write('0002_second.sql', 'SELECT 1');
-    await migrate(url, folder);
-    await rm(path.join(folder, '0002_second.sql'));
-    await expect(migrate(url, folder)).rejects.toThrow('has migration 2, which this version does not know');
-  });
+  describe('on a database of a newer version', () => {
+    /** What a newer version applied, seen by the version whose files are left. */
+    async function applied(newer: Readonly<Record<string, string>>): Promise<string[]> {
+      for (const [file, text] of Object.entries(newer)) await write(file, text);
+      await migrate(url, folder);
+      for (const file of Object.keys(newer)) await rm(path.join(folder, file));
+      return migrate(url, folder);
+    }
 
-  it('runs on a database of a newer version when that says that this one can, so that both work side by side', async () => {
-    await write('0002_second.sql', '-- Adds only.\n-- runs-with: 1\nSELECT 1');
-    await migrate(url, folder);
-    await rm(path.join(folder, '0002_second.sql'));
-    expect(await migrate(url, folder)).toEqual([]);
-    await write('0002_second.sql', '-- Adds only.\n-- runs-with: 1\nSELECT 1');
-    await write('0003_third.sql', '-- runs-with: 2\nSELECT 1');
-    await migrate(url, folder);
-    await rm(path.join(folder, '0003_third.sql'));
-    expect(await migrate(url, folder)).toEqual([]);
-    await rm(path.join(folder, '0002_second.sql'));
-    await expect(migrate(url, folder)).rejects.toThrow('has migration 3, which this version does not know');
+    it('runs beside it when each newer migration says that it may', async () => {
+      const newer = {
+        '0002_second.sql': '-- Adds a column.\n-- runs-with: 1\nALTER TABLE relayops.first ADD COLUMN m int;',
+        '0003_third.sql': '-- runs-with: 1\nALTER TABLE relayops.first ADD COLUMN l int;',
+      };
+      expect(await applied(newer)).toEqual([]);
+    });
+
+    it('refuses to when one of them does not', async () => {
+      const newer = {
+        '0002_second.sql': '-- runs-with: 1\nALTER TABLE relayops.first ADD COLUMN m int;',
+        '0003_third.sql': '-- runs-with: 2\nALTER TABLE relayops.first DROP COLUMN n;',
+      };
+      await expect(applied(newer)).rejects.toThrow(
+        'has migration 3, which this version does not know and cannot run with',
+      );
+    });
+
+    it.each(['SELECT 1', 'SELECT 1 -- runs-with: 1'])(
+      'refuses to when one of them does not say so in a line of its own: %s',
+      async (text) => {
+        await expect(applied({ '0002_second.sql': text })).rejects.toThrow(
+          'has migration 2, which this version does not know',
+        );
+      },
+    );
   });
 
   it('rolls back one that fails, keeps those before it, and goes on from there', async () => {
