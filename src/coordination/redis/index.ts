@@ -8,6 +8,7 @@ import { Availability } from './availability.ts';
 import { HeldPermits } from './held-permits.ts';
 import { LocalLimits } from './local-limits.ts';
 import { type SharedGrant, SharedLimits, type SharedRelease } from './shared-limits.ts';
+import { SpareSlots } from './spare-slots.ts';
 
 export interface RedisCoordinationDeps {
   readonly url: string;
@@ -18,6 +19,8 @@ export interface RedisCoordinationDeps {
   readonly timeoutMs: number;
   /** Slots of a process that is not heard of for this long are free again. */
   readonly leaseMs: number;
+  /** How long slots that come free may be used again without asking, so that a steady flow does not ask for each. Default: 100. */
+  readonly slotReuseMs?: number;
   /** Name of this process, for whoever looks into Redis. */
   readonly instance: string;
   /** A clock that never goes back. */
@@ -34,6 +37,9 @@ const RETURN_ROUNDS = 5;
 /** Endpoints registered in one round trip. */
 const REGISTER_BATCH = 500;
 const CLOSE_MS = 500;
+const SLOT_REUSE_MS = 100;
+/** How often kept slots are looked at. */
+const SPARE_LOOK_MS = 20;
 
 /**
  * Limits that all processes share, kept in Redis. When Redis fails this process goes on under its share of the limits at once, says
@@ -49,6 +55,8 @@ export class RedisCoordination implements Coordination {
   readonly #shared: SharedLimits;
   readonly #local: LocalLimits;
   readonly #permits = new HeldPermits();
+  readonly #spares: SpareSlots;
+  #spareTimer: NodeJS.Timeout | undefined;
   /** Endpoints whose count in Redis may not be the one that is held. */
   readonly #stale = new Set<EndpointId>();
   readonly #availability: Availability;
@@ -66,6 +74,7 @@ export class RedisCoordination implements Coordination {
       onUp: () => this.#availability.connected(),
       onError: (error) => this.#availability.connectionFailed(error),
     });
+    this.#spares = new SpareSlots(deps.slotReuseMs ?? SLOT_REUSE_MS);
     const process = `${deps.instance}#${randomBytes(4).toString('hex')}`;
     this.#shared = new SharedLimits(this.#redis, prefix, process, leaseMs);
     this.#local = new LocalLimits(clock, leaseMs);
@@ -99,8 +108,27 @@ export class RedisCoordination implements Coordination {
 
   async acquire(requests: readonly PermitRequest[]): Promise<PermitGrant[]> {
     await this.#availability.known();
-    if (this.#availability.mode === 'shared') return this.#inTurn(() => this.#acquireAll(requests));
-    return requests.map((request) => this.#acquireLocally(request));
+    if (this.#availability.mode !== 'shared') return requests.map((request) => this.#acquireLocally(request));
+    const spares = requests.map((request) => this.#takeSpare(request));
+    const open = requests.flatMap((request, index) => {
+      const wanted = request.wanted - spares[index]!.length;
+      return wanted > 0 ? [{ ...request, wanted }] : [];
+    });
+    if (open.length === 0) return requests.map((request, index) => withSpares(request, spares[index]!));
+    const answers = await this.#inTurn(() => this.#acquireAll(open));
+    let next = 0;
+    return requests.map((request, index) => {
+      const mine = spares[index]!;
+      return mine.length < request.wanted ? withSpares(answers[next++]!, mine) : withSpares(request, mine);
+    });
+  }
+
+  /** Permits for slots that this process has kept; tokens are always asked for. */
+  #takeSpare({ endpointId, wanted, limits }: PermitRequest): Permit[] {
+    if (limits.rate !== null) return [];
+    const room = limits.maxConcurrency - this.#permits.countOf(endpointId);
+    const count = this.#spares.take(endpointId, Math.min(wanted, room), this.#deps.clock.now());
+    return this.#permits.add(endpointId, count, null, true);
   }
 
   release(permits: readonly Permit[], used: boolean): void {
@@ -111,14 +139,31 @@ export class RedisCoordination implements Coordination {
         this.#stale.add(endpointId);
         continue;
       }
-      if (this.#returns.size === 0) setImmediate(() => this.#sendReturns());
-      const waiting = this.#returns.get(endpointId);
-      this.#returns.set(endpointId, {
-        slots: slots + (waiting?.slots ?? 0),
-        tokens: tokens + (waiting?.tokens ?? 0),
-        rate,
-      });
+      if (rate === null && this.#spares.keep(endpointId, slots, this.#deps.clock.now()))
+        this.#spareTimer ??= setTimeout(() => this.#returnSpares(), SPARE_LOOK_MS).unref();
+      else this.#return(endpointId, { slots, tokens, rate });
     }
+  }
+
+  #return(endpointId: EndpointId, { slots, tokens, rate }: SharedRelease): void {
+    if (this.#returns.size === 0) setImmediate(() => this.#sendReturns());
+    const waiting = this.#returns.get(endpointId);
+    this.#returns.set(endpointId, {
+      slots: slots + (waiting?.slots ?? 0),
+      tokens: tokens + (waiting?.tokens ?? 0),
+      rate,
+    });
+  }
+
+  #returnSpares(): void {
+    this.#spareTimer = undefined;
+    for (const { endpointId, count } of this.#spares.expired(this.#deps.clock.now())) {
+      if (this.#availability.mode === 'shared')
+        this.#return(endpointId, { slots: count, tokens: 0, rate: null });
+      else this.#stale.add(endpointId);
+    }
+    if (this.#spares.endpoints.length > 0)
+      this.#spareTimer = setTimeout(() => this.#returnSpares(), SPARE_LOOK_MS).unref();
   }
 
   /** Requests end one by one; what ends in one turn of the event loop is one command an endpoint. */
@@ -138,6 +183,9 @@ export class RedisCoordination implements Coordination {
   /** Gives this process' slots back, as far as Redis answers within half a second; what it does not hear of ends with the lease. */
   async close(): Promise<void> {
     if (this.#availability.mode === 'closed') return;
+    clearTimeout(this.#spareTimer);
+    for (const endpointId of this.#spares.endpoints) this.#stale.add(endpointId);
+    this.#spares.clear();
     this.#sendReturns();
     this.#availability.close();
     const farewell = [...this.#uncertain()].map((endpointId) => this.#shared.register(endpointId, 0));
@@ -166,7 +214,7 @@ export class RedisCoordination implements Coordination {
     // A count that is sent includes them; sent after it, they would be taken off twice.
     this.#sendReturns();
     const answers = await Promise.allSettled(
-      requests.map((request) => this.#shared.acquire(request, this.#permits.countOf(request.endpointId))),
+      requests.map((request) => this.#shared.acquire(request, this.#mine(request.endpointId))),
     );
     if (answers.every(({ status }) => status === 'fulfilled')) onAcquire(clock.now() - asked);
     return requests.map((request, index) => {
@@ -186,6 +234,8 @@ export class RedisCoordination implements Coordination {
   }
 
   #grant({ endpointId, limits }: PermitRequest, grant: SharedGrant, isShared: boolean): PermitGrant {
+    if (isShared && limits.rate === null && grant.count > 0)
+      this.#spares.granted(endpointId, this.#deps.clock.now());
     if (isShared && limits.rate) this.#local.spend(endpointId, grant.count, limits.rate);
     const permits = this.#permits.add(endpointId, grant.count, limits.rate, isShared);
     return { endpointId, permits, retryAfterMs: grant.retryAfterMs };
@@ -198,8 +248,13 @@ export class RedisCoordination implements Coordination {
     return done;
   }
 
+  /** Slots that Redis has to count as this process's. */
+  #mine(endpointId: EndpointId): number {
+    return this.#permits.countOf(endpointId) + this.#spares.countOf(endpointId);
+  }
+
   #uncertain(): Set<EndpointId> {
-    return new Set([...this.#permits.counts.keys(), ...this.#stale]);
+    return new Set([...this.#permits.counts.keys(), ...this.#spares.endpoints, ...this.#stale]);
   }
 
   /**
@@ -213,7 +268,7 @@ export class RedisCoordination implements Coordination {
     while (left.length > 0 && this.#availability.mode !== 'closed') {
       const batch = left.splice(0, REGISTER_BATCH);
       this.#sendReturns();
-      const told = batch.map((id) => this.#shared.register(id, this.#permits.countOf(id)));
+      const told = batch.map((id) => this.#shared.register(id, this.#mine(id)));
       const failed = (await Promise.allSettled(told)).find((one) => one.status === 'rejected');
       if (!failed) continue;
       for (const endpointId of endpointIds) this.#stale.add(endpointId);
@@ -236,6 +291,12 @@ export class RedisCoordination implements Coordination {
     }
     arrived();
   }
+}
+
+/** What was asked for, or what Redis granted of it, with the slots that were kept. */
+function withSpares(grant: PermitGrant | PermitRequest, spares: Permit[]): PermitGrant {
+  if ('permits' in grant) return { ...grant, permits: [...spares, ...grant.permits] };
+  return { endpointId: grant.endpointId, permits: spares, retryAfterMs: null };
 }
 
 /** The longest run of requests from `first` on in which no endpoint comes twice. */
