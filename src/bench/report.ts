@@ -1,33 +1,48 @@
 import os from 'node:os';
 import type { BenchObject, Verdict } from './run.ts';
+import type { TransportName } from './scenario.ts';
 
-/** The report of all scenarios as Markdown; `plots` maps a scenario to its SVG file. */
+const STAGE = {
+  postgres: 'load, RelayOps, PostgreSQL and receiver share the machine',
+  rabbitmq:
+    'load, RelayOps, PostgreSQL, RabbitMQ (one node, quorum queues), Redis and receiver share the machine',
+} as const;
+
+/** A scenario with what sets a run of it apart. */
+export function titleOf({ scenario, workers }: BenchObject): string {
+  return workers === 1 ? scenario : `${scenario}, ${workers} workers`;
+}
+
+/** The report of all runs as Markdown. @param plot the SVG file beside it */
 export function renderReport(
   results: readonly { object: BenchObject; verdicts: readonly Verdict[]; text: string }[],
   commit: string,
+  transport: TransportName,
+  plot: string,
 ): string {
+  const command = `npm run bench -- --report${transport === 'postgres' ? '' : ` --transport ${transport}`}`;
   const lines = [
-    '# Benchmarks',
+    transport === 'postgres' ? '# Benchmarks' : '# Benchmarks with RabbitMQ and Redis',
     '',
     `Measured at commit ${commit} on ${os.cpus().length} cores (${os.cpus()[0]?.model ?? 'unknown'}), Node ${process.version}, embedded PostgreSQL with fsync and`,
-    '`synchronous_commit` on; load, RelayOps, PostgreSQL and receiver share the machine. Absolute figures vary from run to run; ratios to the',
-    'yardstick of the same run are what counts. Made by `npm run bench -- --report`.',
+    `\`synchronous_commit\` on; ${STAGE[transport]}. Absolute figures vary from run to run; ratios to the`,
+    `yardstick of the same run are what counts. Made by \`${command}\`.`,
     '',
-    '![measured against target](report.svg)',
+    `![measured against target](${plot})`,
     '',
     '| scenario | field | target | measured | |',
     '|---|---|---|---|---|',
     ...results.flatMap(({ object, verdicts }) =>
       verdicts.map(
         (v) =>
-          `| ${object.scenario} | ${v.field} | ${v.bound} | ${v.measured} | ${v.met ? 'met' : '**missed**'} |`,
+          `| ${titleOf(object)} | ${v.field} | ${v.bound} | ${v.measured} | ${v.met ? 'met' : '**missed**'} |`,
       ),
     ),
     '',
   ];
   for (const { object, text } of results) {
     lines.push(
-      `## ${object.scenario}`,
+      `## ${titleOf(object)}`,
       '',
       text + '.',
       '',

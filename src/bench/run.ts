@@ -25,6 +25,8 @@ export const scenarios: readonly Scenario[] = [
 export interface BenchObject {
   readonly scenario: string;
   readonly transport: TransportName;
+  /** Worker processes. */
+  readonly workers: number;
   readonly node: string;
   readonly durationMs: number;
   readonly lost: number;

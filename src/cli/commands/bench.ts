@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { Argument, Command, Option } from 'commander';
 import { projectFile, projectRoot } from '../../app/paths.ts';
-import { renderPlot, renderReport, shareOfTarget } from '../../bench/report.ts';
+import { renderPlot, renderReport, shareOfTarget, titleOf } from '../../bench/report.ts';
 import { type BenchObject, judge, runScenario, scenarios, type Verdict } from '../../bench/run.ts';
 import type { Scenario, TransportName } from '../../bench/scenario.ts';
 import { EXIT } from '../failure.ts';
@@ -31,9 +31,13 @@ export function benchCommand(): Command {
     )
     .option('--workers <count>', 'worker processes (drain only)', '1')
     .option('--json', 'print one JSON object as the last line')
-    .option('--report', 'run all and write bench/report.md with its plot')
+    .option(
+      '--report',
+      'run all of the transport and write bench/report.md (report-rabbitmq.md) with its plot',
+    )
     .option('--scale <share>', 'share of the full size, for a quick look; its figures are no claim', '1')
     .action(async (name: string | undefined, options: BenchOptions) => {
+      const workers = Number(options.workers);
       if (options.report) return reportAll(options);
       const scenario = scenarios.find((candidate) => candidate.name === name);
       if (scenario === undefined) {
@@ -47,17 +51,17 @@ export function benchCommand(): Command {
         );
         return;
       }
-      const object = await run(scenario, options);
+      const object = await run(scenario, options, scenario.name === 'drain' ? workers : 1);
       emit(options, object, describe(scenario, object));
     });
 }
 
-async function run(scenario: Scenario, options: BenchOptions): Promise<BenchObject> {
+async function run(scenario: Scenario, options: BenchOptions, workers: number): Promise<BenchObject> {
   let current: { phase: string; progress: Progress } | undefined;
   const object = await runScenario(scenario, {
     scale: Number(options.scale),
     transport: options.transport,
-    workers: scenario.name === 'drain' ? Number(options.workers) : 1,
+    workers,
     progress: (phase, done, total) => {
       if (current?.phase !== phase) {
         current?.progress.stop();
@@ -85,25 +89,40 @@ function describe(scenario: Scenario, object: BenchObject): string {
 
 async function reportAll(options: BenchOptions): Promise<void> {
   const results: { object: BenchObject; verdicts: Verdict[]; text: string }[] = [];
-  for (const scenario of scenarios) {
-    const object = await run(scenario, options);
-    results.push({ object, verdicts: judge(scenario, object), text: scenario.text });
+  for (const { scenario, workers } of reportedRuns(options.transport)) {
+    const object = await run(scenario, options, workers);
+    const text = workers === 1 ? scenario.text : `${scenario.text}, by ${workers} worker processes`;
+    results.push({ object, verdicts: judge(scenario, object), text });
   }
   const rows = results.flatMap(({ object, verdicts }) =>
     verdicts.map((verdict) => ({
-      label: `${object.scenario} ${verdict.field}`,
+      label: `${titleOf(object)} ${verdict.field}`,
       share: shareOfTarget(verdict),
       met: verdict.met,
     })),
   );
   await mkdir(projectFile('bench'), { recursive: true });
-  await writeFile(projectFile('bench', 'report.md'), renderReport(results, currentCommit()));
-  await writeFile(projectFile('bench', 'report.svg'), renderPlot(rows));
+  const name = options.transport === 'postgres' ? 'report' : `report-${options.transport}`;
+  await writeFile(
+    projectFile('bench', `${name}.md`),
+    renderReport(results, currentCommit(), options.transport, `${name}.svg`),
+  );
+  await writeFile(projectFile('bench', `${name}.svg`), renderPlot(rows));
   emit(
     options,
     results.map(({ object }) => object),
-    `Written to ${projectFile('bench', 'report.md')}.`,
+    `Written to ${projectFile('bench', `${name}.md`)}.`,
   );
+}
+
+/** With a broker, those that TARGETS names for it, and drain by several processes as well. */
+function reportedRuns(transport: TransportName): { scenario: Scenario; workers: number }[] {
+  if (transport === 'postgres') return scenarios.map((scenario) => ({ scenario, workers: 1 }));
+  return scenarios.flatMap((scenario) => {
+    if (scenario.rabbitmqTargets === undefined) return [];
+    const workers = scenario.name === 'drain' ? [1, 3] : [1];
+    return workers.map((count) => ({ scenario, workers: count }));
+  });
 }
 
 function currentCommit(): string {

@@ -78,12 +78,20 @@ export class AmqpLink {
   /** From connecting to the end of the connection. @throws what ended it */
   async #live(signal: AbortSignal, onSuccess: () => void): Promise<void> {
     const { url, name, heartbeatS, setup, onUp, onDown } = this.#options;
-    const connection = await connect(withHeartbeat(url, heartbeatS), {
+    const socket = new AbortController();
+    const cut = (): void => socket.abort();
+    signal.addEventListener('abort', cut, { once: true });
+    const socketOptions = {
       timeout: CONNECT_TIMEOUT_MS,
       noDelay: true,
       keepAlive: true,
       clientProperties: { connection_name: name },
-    });
+      // Handed on to Node, which knows it; the library's types do not.
+      signal: socket.signal,
+    };
+    const connection = await connect(withHeartbeat(url, heartbeatS), socketOptions).finally(() =>
+      signal.removeEventListener('abort', cut),
+    );
     const { promise: ended, reject: endBy } = Promise.withResolvers<never>();
     ended.catch(() => undefined);
     connection.on('error', endBy);
@@ -108,18 +116,21 @@ export class AmqpLink {
         this.#isUp = false;
         onDown();
       }
-      await end(connection);
+      await end(connection, cut);
     }
   }
 }
 
-/** Closes in order when the broker answers, and not at all when it does not: its heartbeat ends the socket then. */
-async function end(connection: ChannelModel): Promise<void> {
-  const closed = connection.close().catch(() => undefined);
+/** Closes in order when the broker answers, and cuts the socket off when it does not: it would keep a process from ending. */
+async function end(connection: ChannelModel, cut: () => void): Promise<void> {
   const limit = new AbortController();
-  await Promise.race([closed, sleep(CLOSE_TIMEOUT_MS, limit.signal)]);
-  // A timer that is left behind would keep the process from ending.
+  const closed = connection.close().then(
+    () => true,
+    () => true,
+  );
+  const isClosed = await Promise.race([closed, sleep(CLOSE_TIMEOUT_MS, limit.signal).then(() => false)]);
   limit.abort();
+  if (!isClosed) cut();
 }
 
 function withHeartbeat(url: string, heartbeatS: number): string {

@@ -1,4 +1,6 @@
+import { Socket } from 'node:net';
 import pg from 'pg';
+import { sleep } from '../../shared/abort.ts';
 
 /** bigint columns: our counts stay below 2^53, and lease tokens are passed back as the text they came as. */
 const INT8_OID = 20;
@@ -54,6 +56,7 @@ export class Database {
   readonly delivery: pg.Pool;
   readonly url: string;
   readonly #applicationName: string;
+  readonly #sockets = new Set<Socket>();
   #closing = false;
 
   constructor(options: DatabaseOptions) {
@@ -65,6 +68,7 @@ export class Database {
       application_name: options.applicationName,
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
+      stream: () => this.#newSocket(),
     };
     this.requests = new pg.Pool({
       ...common,
@@ -125,12 +129,25 @@ export class Database {
       connectionTimeoutMillis: LISTEN_CONNECT_TIMEOUT_MS,
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
+      stream: () => this.#newSocket(),
     });
   }
 
+  /** Ends all connections in order. What a server does not answer is cut off: it would keep the process from ending. */
   async close(): Promise<void> {
     this.#closing = true;
-    await Promise.all(this.#pools().map((pool) => pool.end()));
+    const limit = new AbortController();
+    const ended = Promise.all(this.#pools().map((pool) => pool.end()));
+    await Promise.race([ended, sleep(CLOSE_MS, limit.signal)]);
+    limit.abort();
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  #newSocket(): Socket {
+    const socket = new Socket();
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
+    return socket;
   }
 
   #pools(): pg.Pool[] {
@@ -143,6 +160,8 @@ const HOT_IDLE_MS = 60_000;
 const HOT_QUERY_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_AFTER_MS = 10_000;
 const LISTEN_CONNECT_TIMEOUT_MS = 5_000;
+/** How long connections may take to end. */
+const CLOSE_MS = 1_500;
 
 function ignored(): void {
   // See the caller.
