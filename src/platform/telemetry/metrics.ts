@@ -98,12 +98,12 @@ export function createMetrics() {
     ),
     brokerMessages: counter(
       'broker_messages_total',
-      'Messages received, by what became of them: `claimed` (sent now), `left` (its endpoint has no room; the delivery is taken from the database when it has), `early` (not due; to a retry queue), `stale` (ended, or in the hands of another worker), `foreign` (not of this application or version; to the dead-letter queue).',
+      'Deliveries that messages named, by what became of them: `claimed` (sent now), `left` (its endpoint has no room; the delivery is taken from the database when it has), `early` (not due; to a retry queue), `stale` (ended, or in the hands of another worker), `foreign` (not of this application or version; to the dead-letter queue).',
       ['fate'],
     ),
     brokerQueueMessages: gauge(
       'broker_queue_messages',
-      'Sampled messages by queue: ready, retry, dead. Absent while the broker cannot be asked.',
+      'Sampled messages by queue: ready, retry, dead. A message names up to 32 deliveries. Absent while the broker cannot be asked.',
       ['queue'],
     ),
     overdueClaimed: counter(

@@ -1,6 +1,6 @@
 import { AmqpLink, type ConfirmChannel } from '../../platform/amqp/link.ts';
 import type { MessageBroker, OutgoingMessage, PublishFailure } from '../port.ts';
-import { encodeMessage, MESSAGE_TYPE } from './message.ts';
+import { encodeMessage, MAX_DELIVERIES, MESSAGE_TYPE } from './message.ts';
 import { declareTopology, queueFor, type Topology } from './topology.ts';
 
 export interface RabbitBrokerOptions {
@@ -22,7 +22,7 @@ export interface QueueDepths {
   readonly dead: number;
 }
 
-/** One message on its way. `settle` counts once. */
+/** One message on its way, under the ID of its first delivery's row. `settle` counts once. */
 interface Sent {
   readonly id: string;
   failure: PublishFailure | null;
@@ -88,15 +88,16 @@ export class RabbitBroker implements MessageBroker {
       return failed;
     }
     const { promise: done, resolve } = Promise.withResolvers<void>();
-    let open = messages.length;
-    const sent = messages.map(({ id }) =>
-      this.#track(id, (failure) => {
-        if (failure) failed.set(id, failure);
+    const bundles = bundled(messages, this.#options.queues);
+    let open = bundles.length;
+    const sent = bundles.map((bundle) =>
+      this.#track(bundle.messages[0]!.id, (failure) => {
+        if (failure) for (const { id } of bundle.messages) failed.set(id, failure);
         open -= 1;
         if (open === 0) resolve();
       }),
     );
-    messages.forEach((message, index) => this.#publishOne(channel, message, sent[index]!));
+    bundles.forEach((bundle, index) => this.#publishBundle(channel, bundle, sent[index]!));
     if (open > 0) await this.#confirmed(done, sent);
     return failed;
   }
@@ -159,11 +160,10 @@ export class RabbitBroker implements MessageBroker {
     return sent;
   }
 
-  #publishOne(channel: ConfirmChannel, message: OutgoingMessage, sent: Sent): void {
-    const { queue, inMs, context } = message;
-    const { queues } = this.#options;
-    const name = queue === 'dead' ? queues.dead : queueFor(queues, inMs);
-    this.#send(channel, name, encodeMessage(message), context ?? undefined, sent);
+  #publishBundle(channel: ConfirmChannel, { queue, messages }: Bundle, sent: Sent): void {
+    const { endpointId, context } = messages[0]!;
+    const content = encodeMessage({ endpointId, deliveryIds: messages.map((one) => one.deliveryId) });
+    this.#send(channel, queue, content, context ?? undefined, sent);
   }
 
   #send(channel: ConfirmChannel, queue: string, content: Buffer, headers: unknown, sent: Sent): void {
@@ -207,6 +207,34 @@ export class RabbitBroker implements MessageBroker {
     this.#channel = undefined;
     for (const sent of [...this.#pending]) sent.settle('unconfirmed');
   }
+}
+
+/** What goes to the broker as one message. */
+interface Bundle {
+  readonly queue: string;
+  readonly messages: OutgoingMessage[];
+}
+
+/** Deliveries of one endpoint for one queue share a message; a dead letter is a message of its own, with its context. */
+function bundled(messages: readonly OutgoingMessage[], queues: Topology): Bundle[] {
+  const bundles: Bundle[] = [];
+  const open = new Map<string, Bundle>();
+  for (const message of messages) {
+    if (message.queue === 'dead') {
+      bundles.push({ queue: queues.dead, messages: [message] });
+      continue;
+    }
+    const queue = queueFor(queues, message.inMs);
+    const key = `${queue}/${message.endpointId}`;
+    let bundle = open.get(key);
+    if (bundle === undefined || bundle.messages.length >= MAX_DELIVERIES) {
+      bundle = { queue, messages: [] };
+      open.set(key, bundle);
+      bundles.push(bundle);
+    }
+    bundle.messages.push(message);
+  }
+  return bundles;
 }
 
 /** The library says one of two things: the broker refused the message, or the channel was closed before it answered. */

@@ -1,7 +1,7 @@
 import { AmqpLink, type Channel, type ConsumeMessage } from '../../platform/amqp/link.ts';
-import type { EndpointId } from '../../shared/ids.ts';
+import type { DeliveryId, EndpointId } from '../../shared/ids.ts';
 import { Acknowledgements } from './acknowledgements.ts';
-import { decodeMessage, type DeliveryMessage } from './message.ts';
+import { decodeMessage } from './message.ts';
 import { declareTopology, type Topology } from './topology.ts';
 
 export interface InboxOptions {
@@ -21,16 +21,23 @@ export interface InboxOptions {
 export interface Held {
   readonly tag: number;
   readonly channel: Channel;
+  /** Deliveries in it with which nobody is done. */
+  open: number;
 }
 
-export type Waiting = Held & DeliveryMessage;
+/** A delivery that a message names. */
+export interface Waiting {
+  readonly message: Held;
+  readonly deliveryId: DeliveryId;
+  readonly endpointId: EndpointId;
+}
 
 /** Nothing came for this long although there was room: the queue is empty. */
 const QUIET_MS = 1_000;
 
 /**
- * Messages from the ready queue that wait for their turn here, by endpoint. At most `prefetch` are held: those that wait and those whose delivery is
- * in flight.
+ * What messages from the ready queue name and what waits for its turn here, by endpoint. At most `prefetch` messages are held: those of which something
+ * waits, and those of which something is in flight.
  */
 export class Inbox {
   readonly #options: InboxOptions;
@@ -76,7 +83,7 @@ export class Inbox {
     return this.#open < this.#options.prefetch && performance.now() - this.#arrivedAtMs > QUIET_MS;
   }
 
-  /** Endpoints with waiting messages, those that had their turn longest ago first. */
+  /** Endpoints with waiting deliveries, those that had their turn longest ago first. */
   endpoints(limit: number): EndpointId[] {
     const found: EndpointId[] = [];
     for (const endpointId of this.#waiting.keys()) {
@@ -94,7 +101,7 @@ export class Inbox {
     return this.#waiting.size === 0;
   }
 
-  /** Messages for one endpoint, oldest first; what is left of it goes behind the other endpoints. */
+  /** Deliveries of one endpoint, oldest first; what is left of it goes behind the other endpoints. */
   take(endpointId: EndpointId, limit: number): Waiting[] {
     const all = this.#waiting.get(endpointId) ?? [];
     const taken = all.splice(0, limit);
@@ -104,18 +111,25 @@ export class Inbox {
   }
 
   /** Back to the front of its endpoint: nothing became of them. */
-  putBack(messages: readonly Waiting[]): void {
-    for (const message of messages) {
-      if (message.channel !== this.#channel) continue;
-      const waiting = this.#waiting.get(message.endpointId);
-      if (waiting) waiting.unshift(message);
-      else this.#waiting.set(message.endpointId, [message]);
+  putBack(deliveries: readonly Waiting[]): void {
+    for (const delivery of deliveries) {
+      if (delivery.message.channel !== this.#channel) continue;
+      const waiting = this.#waiting.get(delivery.endpointId);
+      if (waiting) waiting.unshift(delivery);
+      else this.#waiting.set(delivery.endpointId, [delivery]);
     }
   }
 
-  /** Those of a channel that is gone cannot be acknowledged, and come again. */
+  /**
+   * Done with these deliveries: a message of which nothing is left is acknowledged. Those of a channel that is gone cannot be, and come again.
+   * @param messages one entry for each delivery, or a message as a whole when it names none
+   */
   acknowledge(messages: readonly Held[]): void {
-    const tags = messages.filter(({ channel }) => channel === this.#channel).map(({ tag }) => tag);
+    const tags: number[] = [];
+    for (const message of messages) {
+      message.open -= 1;
+      if (message.open <= 0 && message.channel === this.#channel) tags.push(message.tag);
+    }
     if (tags.length === 0) return;
     this.#open -= tags.length;
     this.#acknowledgements.settle(tags);
@@ -128,8 +142,11 @@ export class Inbox {
     if (channel === undefined || this.#consumerTag === undefined) return;
     try {
       await channel.cancel(this.#consumerTag);
-      for (const endpointId of this.endpoints(Infinity))
-        for (const { tag } of this.take(endpointId, Infinity)) channel.nack(asMessage(tag), false, true);
+      const waiting = this.endpoints(Infinity).flatMap((endpointId) => this.take(endpointId, Infinity));
+      // One of which something is in flight is acknowledged later, and what waited in it is found by a sweep.
+      const idle = new Set(waiting.map(({ message }) => message));
+      for (const { message } of waiting) message.open -= 1;
+      for (const message of idle) if (message.open === 0) channel.nack(asMessage(message.tag), false, true);
     } catch {
       // The channel is gone, and everything has gone back with it.
     }
@@ -158,13 +175,15 @@ export class Inbox {
   #arrived(channel: Channel, message: ConsumeMessage): void {
     this.#open += 1;
     this.#arrivedAtMs = performance.now();
-    const held = { tag: message.fields.deliveryTag, channel };
+    const held: Held = { tag: message.fields.deliveryTag, channel, open: 1 };
     const body = decodeMessage(message.content);
     if (typeof body === 'string') return this.#options.onForeign(held, message.content, body);
-    const waiting = this.#waiting.get(body.endpointId);
-    const one = { ...held, ...body };
-    if (waiting) waiting.push(one);
-    else this.#waiting.set(body.endpointId, [one]);
+    const { endpointId, deliveryIds } = body;
+    held.open = deliveryIds.length;
+    const arrived = deliveryIds.map((deliveryId) => ({ message: held, deliveryId, endpointId }));
+    const waiting = this.#waiting.get(endpointId);
+    if (waiting) waiting.push(...arrived);
+    else this.#waiting.set(endpointId, arrived);
     this.#options.onMessage();
   }
 

@@ -197,8 +197,10 @@ export class RabbitTransport implements Transport {
   async #keepForeign(message: Held, content: Buffer, reason: string): Promise<void> {
     const failure = await this.broker.keep(`foreign-${message.tag}`, content, { reason });
     // Left open, it comes again on another connection.
-    if (failure === null) this.#named.drop([message], 'foreign');
-    else this.#deps.onError(new Error(`a message (${reason}) could not be kept: ${failure}`), 'rabbitmq');
+    if (failure === null) {
+      this.#inbox.acknowledge([message]);
+      this.#deps.onMessages?.('foreign', 1);
+    } else this.#deps.onError(new Error(`a message (${reason}) could not be kept: ${failure}`), 'rabbitmq');
   }
 
   /**

@@ -5,7 +5,7 @@ import type { EndpointId } from '../../shared/ids.ts';
 import { INLINE_PAYLOAD_BYTES, toWork } from '../claimed-work.ts';
 import { type LaneClaimer, type LaneClaimerDeps, msUntilProbe } from '../lane-claimer.ts';
 import type { ClaimedWork, MessageBroker, OutgoingMessage } from '../port.ts';
-import type { Held, Inbox, Waiting } from './inbox.ts';
+import type { Inbox, Waiting } from './inbox.ts';
 import { SHORTEST_PAUSE_MS } from './topology.ts';
 
 /** What became of messages; see the metric of that name. */
@@ -51,13 +51,13 @@ export class NamedClaimer {
       this.#inFlight.delete(leaseToken);
       done.push(message);
     }
-    this.#deps.inbox.acknowledge(done);
+    this.#deps.inbox.acknowledge(done.map(({ message }) => message));
   }
 
-  /** Acknowledges messages, and counts them. */
-  drop(messages: readonly Held[], fate: MessageFate): void {
+  /** Done with these deliveries of messages; counts them. */
+  drop(messages: readonly Waiting[], fate: MessageFate): void {
     if (messages.length === 0) return;
-    this.#deps.inbox.acknowledge(messages);
+    this.#deps.inbox.acknowledge(messages.map(({ message }) => message));
     this.#deps.onMessages?.(fate, messages.length);
   }
 
@@ -196,7 +196,7 @@ export class NamedClaimer {
     }
     if (long.length === 0) return;
     const copies = long.map(({ message, inMs }): OutgoingMessage => ({
-      id: `again-${message.tag}`,
+      id: `again-${message.deliveryId}`,
       deliveryId: message.deliveryId,
       endpointId: message.endpointId,
       queue: 'ready',
