@@ -69,9 +69,13 @@ export class HealthWatch {
     if (this.#waiting.size > 0) this.#running ??= this.#drain();
   }
 
-  /** Resolves when everything seen so far is written, or failed to be. */
-  async idle(): Promise<void> {
-    await this.#running;
+  /** Resolves when everything seen so far is written or failed to be, or when the signal aborts: a report is not worth a stop that hangs. */
+  async idle(limit: AbortSignal): Promise<void> {
+    if (this.#running === undefined || limit.aborted) return;
+    const aborted = new Promise<void>((resolve) =>
+      limit.addEventListener('abort', () => resolve(), { once: true }),
+    );
+    await Promise.race([this.#running, aborted]);
   }
 
   async #drain(): Promise<void> {

@@ -124,8 +124,9 @@ export class DeliveryWorker {
     await this.#running;
     if (this.#inFlight > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
     deadline.removeEventListener('abort', cut);
-    await this.#finisher.flush(AbortSignal.timeout(FLUSH_MS));
-    await this.#health.idle();
+    const limit = AbortSignal.timeout(FLUSH_MS);
+    await this.#finisher.flush(limit);
+    await this.#health.idle(limit);
   }
 
   async #run(): Promise<void> {

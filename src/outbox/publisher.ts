@@ -36,6 +36,8 @@ const FULL_LOOK_MS = 1_000;
 const FULL_LOOK_TIME_SHARE = 0.05;
 /** Confirmed rows are gathered for this long: nobody waits for their removal, and each costs a statement. */
 const REMOVE_AFTER_MS = 50;
+/** How long the broker has to be away first: a connection that is being made is no reason. */
+const PRUNE_AFTER_MS = 3_000;
 /** While the broker is away: rows looked at by one statement, how long it goes on, and how often. */
 const PRUNE_PAGE = 2_000;
 const PRUNE_MS = 200;
@@ -63,6 +65,7 @@ export class OutboxPublisher {
   #newestMs = 0;
   #fullLookAtMs = 0;
   #pausedUntilMs = 0;
+  #connectedAtMs = performance.now();
   #pruneAtMs = 0;
   #prunedId = FIRST_ID;
   #running: Promise<void> | undefined;
@@ -124,9 +127,11 @@ export class OutboxPublisher {
   async #step(): Promise<boolean> {
     const { broker, config } = this.#deps;
     const limit = config['outbox.batch'];
+    if (broker.isConnected) this.#connectedAtMs = performance.now();
     if (!broker.isConnected || performance.now() < this.#pausedUntilMs) {
       await this.#giveBack(this.#offered.splice(0).map((message) => message.id));
-      if (!broker.isConnected) await this.#prune();
+      if (!broker.isConnected && performance.now() - this.#connectedAtMs > PRUNE_AFTER_MS)
+        await this.#prune();
       return false;
     }
     const offered = this.#offered.splice(0, limit);

@@ -1,26 +1,32 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Problem } from '../support/relay-client.ts';
+import { until } from '../support/until.ts';
 
 export interface LoadOptions {
-  readonly url: string;
+  /** Of one API, or of several that are asked in turn. */
+  readonly urls: readonly string[];
   readonly apiKey: string;
-  /** Distinguishes the idempotency keys of one load from those of another. */
+  /** Distinguishes the events of one load from those of another: their keys and types begin with it. */
   readonly name: string;
   readonly senders: number;
   /** Whether an event that was not answered 202 is sent again, with its key, until it is. */
   readonly persistent: boolean;
+  /** Between two events of a sender, so that a run has thousands of events and not hundreds of thousands. */
+  readonly pauseMs?: number;
+  /** Event types `<name>.0`, `<name>.1` … in turn. */
+  readonly types?: number;
 }
 
 /** What became of one event that was not accepted: the refusal's code, or nothing heard. */
 export type Refusal = { readonly code: string } | 'no answer';
 
 const REQUEST_LIMIT_MS = 15_000;
-/** Between two events of a sender, so that a run has thousands of events and not hundreds of thousands. */
 const PAUSE_MS = 15;
 const RETRY_PAUSE_MS = 60;
 /** How long a persistent sender goes on after the load was stopped. */
 const LAST_TRIES_MS = 45_000;
+const MORE_LIMIT_MS = 30_000;
 
 /** Clients that keep sending small events, each with a key of its own, whatever happens to the server. */
 export class Load {
@@ -36,16 +42,32 @@ export class Load {
   readonly #running: Promise<unknown>;
   #stoppedAt = Infinity;
   #next = 0;
+  #requests = 0;
 
   constructor(options: LoadOptions) {
     this.#options = options;
     this.#running = Promise.all(Array.from({ length: options.senders }, () => this.#send()));
   }
 
+  get name(): string {
+    return this.#options.name;
+  }
+
   /** Ends when every event that was begun has its answer, or the last tries are over. */
   async stop(): Promise<void> {
     this.#stoppedAt = Date.now();
     await this.#running;
+  }
+
+  /** Waits until so many more events are accepted. */
+  async more(count: number): Promise<void> {
+    const wanted = this.accepted.size + count;
+    await until(
+      `${count} more events accepted`,
+      () => this.accepted.size,
+      (size) => size >= wanted,
+      MORE_LIMIT_MS,
+    );
   }
 
   /** The payload that belongs to a key. */
@@ -57,10 +79,11 @@ export class Load {
     return createHash('sha256').update(Load.payloadOf(key)).digest('hex');
   }
 
-  /** Sends an event again, with the same key. @returns its event ID */
-  async repeat(key: string): Promise<string> {
+  /** Sends the event of a key (again), once. @returns its event ID */
+  async send(key: string): Promise<string> {
     const answer = await this.#post(key);
     if (typeof answer !== 'string') throw new Error(`${key} was answered ${JSON.stringify(answer)}`);
+    this.accepted.set(key, answer);
     return answer;
   }
 
@@ -68,7 +91,7 @@ export class Load {
     while (this.#stoppedAt === Infinity) {
       const key = `${this.#options.name}-${this.#next++}`;
       await this.#deliver(key);
-      await pause(PAUSE_MS);
+      await pause(this.#options.pauseMs ?? PAUSE_MS);
     }
   }
 
@@ -85,17 +108,19 @@ export class Load {
 
   /** @returns the event ID, the refusal's code, or null when nothing was heard */
   async #post(key: string): Promise<string | { readonly code: string } | null> {
+    const { urls, name, apiKey, types = 1 } = this.#options;
+    const type = `${name}.${Number(key.slice(name.length + 1)) % types}`;
     let response: Response;
     let text: string;
     try {
-      response = await fetch(`${this.#options.url}/v1/events`, {
+      response = await fetch(`${urls[this.#requests++ % urls.length]}/v1/events`, {
         method: 'POST',
         headers: {
-          authorization: `Bearer ${this.#options.apiKey}`,
+          authorization: `Bearer ${apiKey}`,
           'content-type': 'application/json',
           'idempotency-key': key,
         },
-        body: `{"type":"load.one","payload":${Load.payloadOf(key)}}`,
+        body: `{"type":"${type}","payload":${Load.payloadOf(key)}}`,
         signal: AbortSignal.timeout(REQUEST_LIMIT_MS),
       });
       text = await response.text();

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { until } from '../support/until.ts';
 import { CrashSite, say } from './crash-site.ts';
-import type { Load } from './load.ts';
 import type { RelayChild } from './relay-child.ts';
+import { type Outcome, type Traffic, underLoad } from './under-load.ts';
 
 const OUTAGE_LIMIT_MS = 30_000;
 
@@ -17,51 +17,15 @@ beforeAll(async () => {
 });
 afterAll(() => site.close());
 
-/** Loads that go on through whatever happens, and the account of them afterwards. */
-async function under(
-  name: string,
-  happening: (persistent: Load, once: Load) => Promise<void>,
-): Promise<void> {
-  const persistent = site.load(`${name}-again`, 6, true);
-  // Never sends anything twice, so that a refused event that is found in the database was stored by the refused request.
-  const once = site.load(`${name}-once`, 6, false);
-  await moreAccepted(persistent, 100);
-  await happening(persistent, once);
-  await Promise.all([persistent.stop(), once.stop()]);
-  await site.settle();
-
-  const account = await site.account([persistent, once]);
-  say(JSON.stringify({ ...account, again: persistent.answers, once: once.answers }));
-  expect([...persistent.wrong, ...once.wrong]).toEqual([]);
-  expect(persistent.refused.size).toBe(0);
-  expect(account).toMatchObject({
-    deliveriesByState: { succeeded: account.events },
-    lost: [],
-    storedThoughRefused: [],
-    storedTwice: 0,
-    withGaps: 0,
-    notEndedBySuccess: 0,
-    openWork: 0,
-    unrecordedRequests: 0,
-  });
-}
-
-const moreAccepted = (load: Load, more: number): Promise<unknown> => {
-  const wanted = load.accepted.size + more;
-  return until(
-    `${more} more events accepted`,
-    () => load.accepted.size,
-    (size) => size >= wanted,
-    OUTAGE_LIMIT_MS,
-  );
-};
+const under = (name: string, happening: (traffic: Traffic) => Promise<void>): Promise<Outcome> =>
+  underLoad(site, { name, receivers: [site.receiver], settle: () => site.settle() }, happening);
 
 const readiness = async (): Promise<number> => (await fetch(`${site.url}/readyz`)).status;
 
 it.each(['fast', 'immediate'] as const)(
   'answers 503 while PostgreSQL is stopped (%s) and resumes by itself, with nothing lost and nothing stored that was refused (SPEC F5)',
   async (how) => {
-    await under(`stop-${how}`, async (persistent, once) => {
+    await under(`stop-${how}`, async ({ persistent, once }) => {
       await site.server.stopServer(how);
       say(`PostgreSQL stopped (${how}) after ${persistent.accepted.size + once.accepted.size} accepted`);
       await until('not ready', readiness, (status) => status === 503, OUTAGE_LIMIT_MS);
@@ -80,42 +44,42 @@ it.each(['fast', 'immediate'] as const)(
       await site.server.startServer();
       say('PostgreSQL started');
       await until('ready', readiness, (status) => status === 200, OUTAGE_LIMIT_MS);
-      await moreAccepted(persistent, 100);
+      await persistent.more(100);
     });
   },
 );
 
 it('resumes when all its connections are ended, again and again', async () => {
-  await under('terminate', async (persistent) => {
+  await under('terminate', async ({ persistent }) => {
     for (let round = 1; round <= 8; round += 1) {
       const ended = await site.number(`
         SELECT count(pg_terminate_backend(pid))::int AS n FROM pg_stat_activity WHERE application_name LIKE 'relayops:%'`);
       expect(ended).toBeGreaterThan(0);
       say(`round ${round}: ${ended} connections ended, ${persistent.accepted.size} accepted`);
-      await moreAccepted(persistent, 50);
+      await persistent.more(50);
     }
   });
 });
 
 it('rides out short crashes of PostgreSQL: what was being written is looked up, and stored once', async () => {
-  await under('restart', async (persistent) => {
+  await under('restart', async ({ persistent }) => {
     for (let round = 1; round <= 6; round += 1) {
       await site.server.stopServer('immediate');
       await site.server.startServer();
       say(`round ${round}: PostgreSQL crashed and came back, ${persistent.accepted.size} accepted`);
-      await moreAccepted(persistent, 50);
+      await persistent.more(50);
     }
   });
 });
 
 it('loses nothing when it is killed together with PostgreSQL', async () => {
-  await under('both', async (persistent) => {
+  await under('both', async ({ persistent }) => {
     for (let round = 1; round <= 3; round += 1) {
       await Promise.all([child.end('SIGKILL'), site.server.stopServer('immediate')]);
       await site.server.startServer();
       child = await site.start(`relay-both-${round}`);
       say(`round ${round}: both came back, ${persistent.accepted.size} accepted`);
-      await moreAccepted(persistent, 50);
+      await persistent.more(50);
     }
   });
 });

@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import os from 'node:os';
+import path from 'node:path';
 import { projectRoot } from '../../src/app/paths.ts';
-import { type Config, environmentName, type KeyName } from '../../src/config/index.ts';
+import { type Config, environmentOf } from '../../src/config/index.ts';
 
 /** How a process ended: its exit code, or the signal that ended it. */
 export interface Ending {
@@ -10,6 +12,8 @@ export interface Ending {
 
 const START_LIMIT_MS = 30_000;
 const KEPT_LOG = 8_000;
+/** Node's own place for compiled modules. Kept between starts, they halve the CPU time of one (0.8 s to 0.45 s). */
+const COMPILE_CACHE = path.join(os.tmpdir(), 'node-compile-cache');
 
 /** `relayops start` as a process of its own, which may be killed. */
 export class RelayChild {
@@ -17,12 +21,13 @@ export class RelayChild {
   readonly #process: ChildProcess;
   readonly #ended: Promise<Ending>;
   #log = '';
+  #url = '';
 
   private constructor(config: Partial<Config>) {
     this.instance = config.instance ?? '';
     this.#process = spawn(process.execPath, ['src/cli/main.ts', 'start'], {
       cwd: projectRoot,
-      env: { PATH: process.env['PATH'], ...environmentOf(config) },
+      env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: COMPILE_CACHE, ...environmentOf(config) },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.#ended = new Promise((resolve) => {
@@ -38,16 +43,26 @@ export class RelayChild {
   static async start(config: Partial<Config>): Promise<RelayChild> {
     const child = new RelayChild(config);
     const deadline = AbortSignal.timeout(START_LIMIT_MS);
-    const serving = new Promise<boolean>((resolve) => {
+    const serving = new Promise<string | null>((resolve) => {
       child.#process.stdout!.on('data', () => {
-        if (child.#log.includes('is serving at')) resolve(true);
+        const [, url] = /is serving at (\S+)\n/.exec(child.#log) ?? [];
+        if (url !== undefined) resolve(url);
       });
-      void child.#ended.then(() => resolve(false));
-      deadline.addEventListener('abort', () => resolve(false), { once: true });
+      void child.#ended.then(() => resolve(null));
+      deadline.addEventListener('abort', () => resolve(null), { once: true });
     });
-    if (await serving) return child;
-    await child.end('SIGKILL');
-    throw new Error(`${child.instance} did not start: ${child.#log}`);
+    const url = await serving;
+    if (url === null) {
+      await child.end('SIGKILL');
+      throw new Error(`${child.instance} did not start: ${child.#log}`);
+    }
+    child.#url = url;
+    return child;
+  }
+
+  /** Where it serves its API; in a role without one, probes and metrics. */
+  get url(): string {
+    return this.#url;
   }
 
   /** What it wrote last. */
@@ -55,19 +70,31 @@ export class RelayChild {
     return this.#log;
   }
 
+  get isRunning(): boolean {
+    return this.#process.exitCode === null && this.#process.signalCode === null;
+  }
+
+  /** For signals that do not end it. */
+  signal(signal: NodeJS.Signals): void {
+    this.#process.kill(signal);
+  }
+
   /** Sends the signal and waits for the end. Does nothing when it has ended. */
   async end(signal: NodeJS.Signals): Promise<Ending> {
-    if (this.#process.exitCode === null && this.#process.signalCode === null) this.#process.kill(signal);
+    if (this.isRunning) this.signal(signal);
     return this.#ended;
   }
-}
 
-function environmentOf(config: Partial<Config>): Record<string, string> {
-  const entries = Object.entries(config) as [KeyName, Config[KeyName]][];
-  return Object.fromEntries(
-    entries.map(([key, value]) => [
-      environmentName(key),
-      Array.isArray(value) ? value.join(',') : String(value),
-    ]),
-  );
+  /** The value of one metric, summed over its labels but for those given: 0 when it has none yet. */
+  async metric(name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> {
+    const text = await (await fetch(`${this.#url}/metrics`)).text();
+    const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
+    let sum = 0;
+    for (const line of text.split('\n')) {
+      const [, metric, labelled = '', value] = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
+      if (metric === `relayops_${name}` && wanted.every((label) => labelled.split(',').includes(label)))
+        sum += Number(value);
+    }
+    return sum;
+  }
 }

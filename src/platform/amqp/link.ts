@@ -121,12 +121,15 @@ export class AmqpLink {
   }
 }
 
-/** Closes in order when the broker answers, and cuts the socket off when it does not: it would keep a process from ending. */
+/**
+ * Closes in order when the broker answers. When it does not, or did not before (a heartbeat that was missed ends only our half of the
+ * socket), the socket is cut off: it would keep a process from ending.
+ */
 async function end(connection: ChannelModel, cut: () => void): Promise<void> {
   const limit = new AbortController();
   const closed = connection.close().then(
     () => true,
-    () => true,
+    () => false,
   );
   const isClosed = await Promise.race([closed, sleep(CLOSE_TIMEOUT_MS, limit.signal).then(() => false)]);
   limit.abort();

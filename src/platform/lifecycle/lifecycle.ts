@@ -3,12 +3,14 @@ export interface Part {
   readonly name: string;
   start?(): Promise<void> | void;
   stop?(deadline: AbortSignal): Promise<void> | void;
-  /** How long after the deadline this part may still take; STOP_GRACE_MS when absent. */
+  /** How long after the deadline this part may still take; when absent STOP_GRACE_MS, or LATE_GRACE_MS when its turn comes after it. */
   readonly graceMs?: number;
 }
 
 /** What a part gets after the deadline to end what the deadline cut off. Then the stop goes on without it. */
 const STOP_GRACE_MS = 2_000;
+/** The same for a part whose turn comes after the deadline: several that cannot reach a server must not add up. */
+const LATE_GRACE_MS = 250;
 
 /**
  * Starts parts in the order in which they were added and stops them in reverse, so that nothing stops before what uses it. When a
@@ -61,7 +63,7 @@ export class Lifecycle {
   }
 
   async #stopOne(part: Part, deadline: AbortSignal): Promise<void> {
-    const overdue = whenOverdue(deadline, part.graceMs ?? STOP_GRACE_MS);
+    const overdue = whenOverdue(deadline, part.graceMs ?? (deadline.aborted ? LATE_GRACE_MS : STOP_GRACE_MS));
     try {
       await Promise.race([part.stop?.(deadline), overdue.passed]);
     } catch (error) {
