@@ -20,7 +20,7 @@ export function limitFaults(opened: () => Fleet): void {
     { behaviour: {}, settings: { maxConcurrency: 64, ...RATE } },
   ];
   /** How long is measured: longer than the heartbeat with which processes tell Redis anew what they hold. */
-  const PHASE_MS = 2_000;
+  const PHASE_MS = 1_500;
   /** In one second comes what is refilled in it and, at first, the burst. */
   const USUAL_RATE = RATE.ratePerSecond + RATE.rateBurst;
   /** A bucket that was forgotten is full: one refill more. */

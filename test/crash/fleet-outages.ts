@@ -6,8 +6,8 @@ import type { Servers } from './seat.ts';
 import type { Outcome } from './under-load.ts';
 
 const OUTAGE_LIMIT_MS = 30_000;
-/** What results that cannot be committed, and connections that cannot be closed, may take beyond the limit of a stop. */
-const STOP_GRACE_MS = 10_000;
+/** Beyond the limit of a stop: 6 s for results that cannot be committed, 1.5 s for connections that cannot be closed, and moments for the rest. */
+const STOP_GRACE_MS = 12_000;
 
 /** PostgreSQL restarts, and a network that fails. */
 export function outages(opened: () => Fleet): void {
@@ -24,7 +24,7 @@ export function outages(opened: () => Fleet): void {
   }
 
   it.each(['fast', 'immediate'] as const)(
-    'resumes by itself when PostgreSQL was stopped (%s) and started, for long and for short (SPEC F5)',
+    'resumes by itself when PostgreSQL was away (stopped: %s) until events were refused (SPEC F5)',
     async (how) => {
       const outcome = await fleet.under(`database-${how}`, {}, async ({ persistent, once }) => {
         const refused = once.refused.size;
@@ -36,21 +36,34 @@ export function outages(opened: () => Fleet): void {
           OUTAGE_LIMIT_MS,
         );
         await fleet.site.server.startServer();
-        await persistent.more(50);
+        await persistent.more(40);
         say(`PostgreSQL was away until events were refused: ${JSON.stringify(once.answers)}`);
-        for (let round = 1; round <= 2; round += 1) {
-          await fleet.site.server.stopServer(how);
-          await fleet.site.server.startServer();
-          await persistent.more(25);
-        }
       });
       expectExplained(outcome);
     },
   );
 
+  it('keeps results that come while PostgreSQL restarts or crashes, and commits them afterwards (SPEC F5)', async () => {
+    let leases = 0;
+    const targets = [{ behaviour: { latencyMs: 100, jitterMs: 300 } }];
+    const outcome = await fleet.under('restarted', { targets }, async ({ persistent }) => {
+      for (const how of ['fast', 'immediate', 'fast', 'immediate'] as const) {
+        leases += await leasesInForce();
+        await fleet.site.server.stopServer(how);
+        await fleet.site.server.startServer();
+        await persistent.more(25);
+      }
+    });
+    const { unknown = 0 } = outcome.attemptsByOutcome;
+    say(`${leases} deliveries were in flight; the end of ${unknown} is unknown`);
+    expectExplained(outcome);
+    // Only those that were claimed by a statement whose answer was lost: one a worker and restart at most, for a few.
+    expect(unknown).toBeLessThan(leases / 10);
+  });
+
   it('resumes when all connections to PostgreSQL are ended, again and again (SPEC F5)', async () => {
     const outcome = await fleet.under('terminated', {}, async ({ persistent }) => {
-      for (let round = 1; round <= 8; round += 1) {
+      for (let round = 1; round <= 6; round += 1) {
         const ended = await fleet.site.number(`
           SELECT count(pg_terminate_backend(pid))::int AS n FROM pg_stat_activity WHERE application_name LIKE 'relayops:%'`);
         expect(ended).toBeGreaterThan(fleet.seats.length);

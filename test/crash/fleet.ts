@@ -13,7 +13,7 @@ import { Seat, type Servers } from './seat.ts';
 import { type Outcome, type Traffic, underLoad } from './under-load.ts';
 
 /** Limit of a graceful stop. */
-export const STOP_MS = 3_000;
+export const STOP_MS = 1_500;
 
 /** Short enough that faults are found in seconds. */
 const CONFIG: Partial<Config> = {

@@ -283,7 +283,9 @@ export class RedisCoordination implements Coordination {
 
   /** Before Redis decides again it knows every count, also of what is granted and released while it is told. */
   async #introduce(arrived: () => void): Promise<void> {
-    this.#local.noteProcesses(await this.#shared.join());
+    const processes = await this.#shared.join();
+    this.#local.noteReturn();
+    this.#local.noteProcesses(processes);
     let changed: ReadonlySet<EndpointId> = this.#uncertain();
     for (let round = 0; round < RETURN_ROUNDS && changed.size > 0; round++) {
       await this.#register(changed);

@@ -21,6 +21,11 @@ export class LocalLimits {
     this.#buckets = new TokenBuckets(clock);
   }
 
+  /** Redis was away and may have forgotten: those that have come back to it are not all that there are, for another lease. */
+  noteReturn(): void {
+    this.#processesSeenMs = this.#clock.now();
+  }
+
   /** Fewer than before are believed after a lease: a Redis that forgot everything knows of one at first. */
   noteProcesses(count: number): void {
     const now = this.#clock.now();
