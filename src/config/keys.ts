@@ -153,7 +153,7 @@ export const keys = {
     min: 1,
     max: 65_535,
     unit: 'rows',
-    text: 'Messages that one worker process may hold without having acknowledged them. A message names one to 32 deliveries of an endpoint.',
+    text: 'Messages that one worker process may hold without having acknowledged them. A message names one to 32 deliveries.',
   },
   'rabbitmq.heartbeatS': {
     type: 'integer',

@@ -110,7 +110,10 @@ describeRabbitMq('the RabbitMQ transport (SPEC F2, F4)', (url) => {
       attempts: 2,
       http_status: 500,
     });
-    expect(JSON.parse(letter.content.toString())).toEqual({ v: 1, endpointId, deliveryIds: [deliveryId] });
+    expect(JSON.parse(letter.content.toString())).toEqual({
+      v: 1,
+      deliveries: { [endpointId]: [deliveryId] },
+    });
   });
 
   it('absorbs messages that come twice, before and after the delivery ended, and those of deliveries that never were', async () => {
@@ -121,8 +124,7 @@ describeRabbitMq('the RabbitMQ transport (SPEC F2, F4)', (url) => {
     const { deliveryId } = await relay.api.deliveryOf(eventId);
     const copy = JSON.stringify({
       v: 1,
-      endpointId,
-      deliveryIds: [deliveryId],
+      deliveries: { [endpointId]: [deliveryId] },
       later: 'fields of a newer version',
     });
     await receiver.until((summary) => summary.requests === 1);
@@ -131,21 +133,26 @@ describeRabbitMq('the RabbitMQ transport (SPEC F2, F4)', (url) => {
     await relay.api.untilState(deliveryId, 'succeeded');
     const before = (await fates())['stale'] ?? 0;
     await publish(queues.ready, copy);
-    await publish(queues.ready, JSON.stringify({ v: 1, endpointId, deliveryIds: [newId(Date.now())] }));
+    await publish(queues.ready, JSON.stringify({ v: 1, deliveries: { [endpointId]: [newId(Date.now())] } }));
     await until('both dropped', fates, ({ stale }) => stale! >= before + 2);
     expect(receiver.summary()).toMatchObject({ requests: 1 });
     expect(await relay.api.attempts(deliveryId)).toHaveLength(1);
   });
 
   it('keeps what is none of its own for operators, with the reason, and goes on', async () => {
-    const id = newId(Date.now());
+    const [id, other] = [newId(Date.now()), newId(Date.now())];
     const strangers = {
       'not json': 'not_json',
       '[]': 'malformed',
-      '{"v":1,"deliveryIds":["1; DROP TABLE"],"endpointId":"x"}': 'malformed',
-      [JSON.stringify({ v: 1, endpointId: id, deliveryIds: [] })]: 'malformed',
-      [JSON.stringify({ v: 1, endpointId: id, deliveryIds: Array(33).fill(id) })]: 'malformed',
-      [JSON.stringify({ v: 2, endpointId: id, deliveryIds: [id] })]: 'unknown_version',
+      [JSON.stringify({ v: 1, deliveries: { [id]: ['1; DROP TABLE'] } })]: 'malformed',
+      [JSON.stringify({ v: 1, deliveries: { x: [id] } })]: 'malformed',
+      [JSON.stringify({ v: 1, deliveries: { [id]: id } })]: 'malformed',
+      '{"v":1,"deliveries":{"__proto__":[]}}': 'malformed',
+      [JSON.stringify({ v: 1, deliveries: [] })]: 'malformed',
+      [JSON.stringify({ v: 1, deliveries: {} })]: 'malformed',
+      [JSON.stringify({ v: 1, deliveries: { [id]: [] } })]: 'malformed',
+      [JSON.stringify({ v: 1, deliveries: { [id]: Array(32).fill(id), [other]: [id] } })]: 'malformed',
+      [JSON.stringify({ v: 2, deliveries: { [id]: [id] } })]: 'unknown_version',
     };
     for (const content of Object.keys(strangers)) await publish(queues.ready, content);
     await until(

@@ -161,9 +161,7 @@ export class RabbitBroker implements MessageBroker {
   }
 
   #publishBundle(channel: ConfirmChannel, { queue, messages }: Bundle, sent: Sent): void {
-    const { endpointId, context } = messages[0]!;
-    const content = encodeMessage({ endpointId, deliveryIds: messages.map((one) => one.deliveryId) });
-    this.#send(channel, queue, content, context ?? undefined, sent);
+    this.#send(channel, queue, encodeMessage(messages), messages[0]!.context ?? undefined, sent);
   }
 
   #send(channel: ConfirmChannel, queue: string, content: Buffer, headers: unknown, sent: Sent): void {
@@ -215,7 +213,7 @@ interface Bundle {
   readonly messages: OutgoingMessage[];
 }
 
-/** Deliveries of one endpoint for one queue share a message; a dead letter is a message of its own, with its context. */
+/** Deliveries for one queue share messages; a dead letter is a message of its own, with its context. */
 function bundled(messages: readonly OutgoingMessage[], queues: Topology): Bundle[] {
   const bundles: Bundle[] = [];
   const open = new Map<string, Bundle>();
@@ -225,11 +223,10 @@ function bundled(messages: readonly OutgoingMessage[], queues: Topology): Bundle
       continue;
     }
     const queue = queueFor(queues, message.inMs);
-    const key = `${queue}/${message.endpointId}`;
-    let bundle = open.get(key);
+    let bundle = open.get(queue);
     if (bundle === undefined || bundle.messages.length >= MAX_DELIVERIES) {
       bundle = { queue, messages: [] };
-      open.set(key, bundle);
+      open.set(queue, bundle);
       bundles.push(bundle);
     }
     bundle.messages.push(message);

@@ -1,7 +1,7 @@
 import { AmqpLink, type Channel, type ConsumeMessage } from '../../platform/amqp/link.ts';
-import type { DeliveryId, EndpointId } from '../../shared/ids.ts';
+import type { EndpointId } from '../../shared/ids.ts';
 import { Acknowledgements } from './acknowledgements.ts';
-import { decodeMessage } from './message.ts';
+import { decodeMessage, type NamedDelivery } from './message.ts';
 import { declareTopology, type Topology } from './topology.ts';
 
 export interface InboxOptions {
@@ -26,10 +26,8 @@ export interface Held {
 }
 
 /** A delivery that a message names. */
-export interface Waiting {
+export interface Waiting extends NamedDelivery {
   readonly message: Held;
-  readonly deliveryId: DeliveryId;
-  readonly endpointId: EndpointId;
 }
 
 /** Nothing came for this long although there was room: the queue is empty. */
@@ -135,21 +133,29 @@ export class Inbox {
     this.#acknowledgements.settle(tags);
   }
 
-  /** Takes nothing more; what waits goes back to the queue at once. What is in flight can still be acknowledged. */
-  async stop(): Promise<void> {
+  /**
+   * Takes nothing more; what waits goes back to the queue at once. What is in flight can still be acknowledged.
+   * @returns what waited in messages of which something is in flight: they cannot go back, and are acknowledged once that is done
+   */
+  async stop(): Promise<Waiting[]> {
     this.#isStopped = true;
     const channel = this.#channel;
-    if (channel === undefined || this.#consumerTag === undefined) return;
+    if (channel === undefined || this.#consumerTag === undefined) return [];
     try {
       await channel.cancel(this.#consumerTag);
-      const waiting = this.endpoints(Infinity).flatMap((endpointId) => this.take(endpointId, Infinity));
-      // One of which something is in flight is acknowledged later, and what waited in it is found by a sweep.
-      const idle = new Set(waiting.map(({ message }) => message));
-      for (const { message } of waiting) message.open -= 1;
-      for (const message of idle) if (message.open === 0) channel.nack(asMessage(message.tag), false, true);
     } catch {
       // The channel is gone, and everything has gone back with it.
+      return [];
     }
+    const waiting = this.endpoints(Infinity).flatMap((endpointId) => this.take(endpointId, Infinity));
+    for (const { message } of waiting) message.open -= 1;
+    const idle = new Set(waiting.map(({ message }) => message).filter(({ open }) => open === 0));
+    try {
+      for (const { tag } of idle) channel.nack(asMessage(tag), false, true);
+    } catch {
+      // As above.
+    }
+    return waiting.filter(({ message }) => message.open > 0);
   }
 
   async close(): Promise<void> {
@@ -178,12 +184,13 @@ export class Inbox {
     const held: Held = { tag: message.fields.deliveryTag, channel, open: 1 };
     const body = decodeMessage(message.content);
     if (typeof body === 'string') return this.#options.onForeign(held, message.content, body);
-    const { endpointId, deliveryIds } = body;
-    held.open = deliveryIds.length;
-    const arrived = deliveryIds.map((deliveryId) => ({ message: held, deliveryId, endpointId }));
-    const waiting = this.#waiting.get(endpointId);
-    if (waiting) waiting.push(...arrived);
-    else this.#waiting.set(endpointId, arrived);
+    held.open = body.length;
+    for (const { endpointId, deliveryId } of body) {
+      const delivery = { message: held, endpointId, deliveryId };
+      const waiting = this.#waiting.get(endpointId);
+      if (waiting) waiting.push(delivery);
+      else this.#waiting.set(endpointId, [delivery]);
+    }
     this.#options.onMessage();
   }
 

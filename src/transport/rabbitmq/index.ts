@@ -31,6 +31,8 @@ export interface BrokerState {
 /** Retries that are due sooner are kept in mind by this process; later ones are messages in a retry queue. */
 const OUTBOX_FROM_MS = 2_000;
 const ERROR_PAUSE_MS = 250;
+/** How long a stop waits for the broker's confirm of what it passes on to others. */
+const PASS_ON_MS = 500;
 
 /**
  * RabbitMQ: a message says which delivery is due, the claim decides whether it is (DESIGN 4). A message is acknowledged when the result of its
@@ -155,7 +157,8 @@ export class RabbitTransport implements Transport {
         await sleep(ERROR_PAUSE_MS, signal);
       }
     }
-    await this.#inbox.stop();
+    const left = await this.#inbox.stop();
+    await Promise.race([this.#named.passOn(left), sleep(PASS_ON_MS)]);
   }
 
   async close(): Promise<void> {

@@ -8,38 +8,47 @@ const MESSAGE_VERSION = 1;
 export const MESSAGE_TYPE = 'relayops.deliveries';
 
 /**
- * Deliveries in one message at most. What a message costs (route, log, hand out, acknowledge) is more than a delivery costs elsewhere, so those of one
- * endpoint that are published together share one.
+ * Deliveries in one message at most. What a message costs (route, log, hand out, acknowledge) is more than a delivery costs elsewhere, so those that are
+ * published together share one, whatever their endpoints.
  */
 export const MAX_DELIVERIES = 32;
 
-/** What a message says: which deliveries of an endpoint may be due. */
-export interface DeliveriesMessage {
+/** A delivery that may be due. */
+export interface NamedDelivery {
   readonly endpointId: EndpointId;
-  readonly deliveryIds: readonly DeliveryId[];
+  readonly deliveryId: DeliveryId;
 }
 
-export function encodeMessage({ endpointId, deliveryIds }: DeliveriesMessage): Buffer {
-  return Buffer.from(
-    `{"v":${MESSAGE_VERSION},"endpointId":"${endpointId}","deliveryIds":["${deliveryIds.join('","')}"]}`,
-  );
+/** `{"v":1,"deliveries":{"<endpoint ID>":["<delivery ID>", …], …}}` */
+export function encodeMessage(deliveries: readonly NamedDelivery[]): Buffer {
+  const byEndpoint: Record<EndpointId, DeliveryId[]> = {};
+  for (const { endpointId, deliveryId } of deliveries) (byEndpoint[endpointId] ??= []).push(deliveryId);
+  return Buffer.from(JSON.stringify({ v: MESSAGE_VERSION, deliveries: byEndpoint }));
 }
 
-/** The message, or in words why it is none of ours. Whoever can reach the broker can put anything into the queue. */
-export function decodeMessage(content: Buffer): DeliveriesMessage | string {
+/** The deliveries that a message names, or in words why it is none of ours. Whoever can reach the broker can put anything into the queue. */
+export function decodeMessage(content: Buffer): NamedDelivery[] | string {
   let body: unknown;
   try {
     body = JSON.parse(content.toString('utf8'));
   } catch {
     return 'not_json';
   }
-  if (typeof body !== 'object' || body === null) return 'malformed';
-  const { v, endpointId, deliveryIds } = body as Record<string, unknown>;
+  if (!isRecord(body)) return 'malformed';
+  const { v, deliveries } = body;
   if (typeof v === 'number' && v !== MESSAGE_VERSION) return 'unknown_version';
-  if (v !== MESSAGE_VERSION || !isText(endpointId) || !Array.isArray(deliveryIds)) return 'malformed';
-  if (deliveryIds.length === 0 || deliveryIds.length > MAX_DELIVERIES || !deliveryIds.every(isText))
-    return 'malformed';
-  return { endpointId: endpointId as EndpointId, deliveryIds: deliveryIds as DeliveryId[] };
+  if (v !== MESSAGE_VERSION || !isRecord(deliveries)) return 'malformed';
+  const named: NamedDelivery[] = [];
+  for (const [endpointId, ids] of Object.entries(deliveries)) {
+    if (!isId(endpointId) || !Array.isArray(ids) || !ids.every(isText)) return 'malformed';
+    for (const id of ids)
+      named.push({ endpointId: endpointId as EndpointId, deliveryId: id as string as DeliveryId });
+  }
+  return named.length > 0 && named.length <= MAX_DELIVERIES ? named : 'malformed';
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isText(value: unknown): value is string {

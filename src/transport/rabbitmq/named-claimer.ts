@@ -195,20 +195,17 @@ export class NamedClaimer {
       this.drop([message], 'early');
     }
     if (long.length === 0) return;
-    const copies = long.map(({ message, inMs }): OutgoingMessage => ({
-      id: `again-${message.deliveryId}`,
-      deliveryId: message.deliveryId,
-      endpointId: message.endpointId,
-      queue: 'ready',
-      inMs,
-      context: null,
-    }));
-    await this.#deps.broker.publish(copies);
-    // When that failed, the sweep finds the delivery once it is due.
+    // When that fails, the sweep finds the delivery once it is due.
+    await this.#deps.broker.publish(long.map(({ message, inMs }) => copyOf(message, inMs)));
     this.drop(
       long.map(({ message }) => message),
       'early',
     );
+  }
+
+  /** A process that stops leaves to others at once what waited beside something that it has in flight. When that fails, their sweep finds it. */
+  async passOn(left: readonly Waiting[]): Promise<void> {
+    await this.#deps.broker.publish(left.map((one) => copyOf(one, 0)));
   }
 
   /** All waiting messages of an endpoint whose deliveries stay due in the database. */
@@ -223,4 +220,8 @@ interface Taken {
   readonly target: DeliveryTarget;
   readonly messages: readonly Waiting[];
   readonly permits: PermitGrant['permits'];
+}
+
+function copyOf({ deliveryId, endpointId }: Waiting, inMs: number): OutgoingMessage {
+  return { id: `again-${deliveryId}`, deliveryId, endpointId, queue: 'ready', inMs, context: null };
 }
