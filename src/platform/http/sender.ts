@@ -1,6 +1,6 @@
 import type { Transform } from 'node:stream';
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
-import { Agent, type Dispatcher } from 'undici';
+import { Agent, Client, type Dispatcher, Pool } from 'undici';
 import type { AllowRule } from './address-guard.ts';
 import { AddressRefusedError, guardedConnector } from './guarded-connector.ts';
 
@@ -46,8 +46,16 @@ export type SendOutcome =
     }
   | { readonly kind: 'failure'; readonly code: SendFailureCode; readonly detail: string };
 
-/** How long an idle socket is kept for the next request to the same origin. */
-const KEEP_ALIVE_MS = 4_000;
+/**
+ * How long an idle socket is kept for the next request to the same origin: this long when the receiver says nothing, else as long as it says less the
+ * margin, so that it does not close it under a request. Each socket draws its own: those that a burst opened would all close at once, which
+ * is work enough for the next burst.
+ */
+const KEEP_ALIVE_MS: Range = [3_000, 4_000];
+const KEEP_ALIVE_MARGIN_MS: Range = [1_000, 2_000];
+const MAX_KEEP_ALIVE_MS = 60_000;
+
+type Range = readonly [number, number];
 
 /**
  * Sends requests through one shared pool of keep-alive sockets, to vetted addresses only. Redirects are not followed. An answer from
@@ -56,15 +64,16 @@ const KEEP_ALIVE_MS = 4_000;
 export class HttpSender {
   readonly #agent: Agent;
   readonly #maxResponseBytes: number;
-  readonly #open = new Set<Exchange>();
+  /** Not a Set: V8 keeps what was in the tables that a Set has outgrown until the next full collection, which is every request and its answer. */
+  readonly #open: Exchange[] = [];
 
   constructor(options: SenderOptions) {
     this.#maxResponseBytes = options.maxResponseBytes;
     this.#agent = new Agent({
       connections: options.socketsPerOrigin,
       pipelining: 1,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      keepAliveMaxTimeout: 60_000,
+      keepAliveMaxTimeout: MAX_KEEP_ALIVE_MS,
+      factory: (origin, poolOptions) => new Pool(origin, { ...poolOptions, factory: newSocketClient }),
       allowH2: options.http2,
       // The deadline of the whole request is ours; undici's own are coarser and would only blur which one fired.
       headersTimeout: 0,
@@ -81,10 +90,10 @@ export class HttpSender {
     return new Promise((resolve) => {
       const url = new URL(request.url);
       const handler = new Exchange(request.timeoutMs, this.#maxResponseBytes, (outcome) => {
-        this.#open.delete(handler);
+        this.#forget(handler);
         resolve(outcome);
       });
-      this.#open.add(handler);
+      handler.place = this.#open.push(handler) - 1;
       try {
         this.#agent.dispatch(
           {
@@ -104,7 +113,15 @@ export class HttpSender {
 
   /** Ends every request in flight from our side: their outcome is not known. */
   abortAll(): void {
-    for (const exchange of this.#open) exchange.abort();
+    for (const exchange of [...this.#open]) exchange.abort();
+  }
+
+  /** The last one takes its place. */
+  #forget(exchange: Exchange): void {
+    const last = this.#open.pop()!;
+    if (last === exchange) return;
+    this.#open[exchange.place] = last;
+    last.place = exchange.place;
   }
 
   /** Closes idle sockets and ends what is still open. */
@@ -114,8 +131,23 @@ export class HttpSender {
   }
 }
 
+/** @param options the pool's; each client has one socket */
+function newSocketClient(origin: URL, options: object): Client {
+  return new Client(origin, {
+    ...options,
+    keepAliveTimeout: drawn(KEEP_ALIVE_MS),
+    keepAliveTimeoutThreshold: drawn(KEEP_ALIVE_MARGIN_MS),
+  });
+}
+
+function drawn([least, most]: Range): number {
+  return least + Math.random() * (most - least);
+}
+
 /** One request and its answer: collects a bounded body under one deadline, and reports exactly once. */
 class Exchange implements Dispatcher.DispatchHandler {
+  /** Its index among those that are open. */
+  place = -1;
   readonly #limit: number;
   readonly #report: (outcome: SendOutcome) => void;
   readonly #timer: NodeJS.Timeout;
