@@ -41,8 +41,7 @@ export function decodeMessage(content: Buffer): NamedDelivery[] | string {
   const named: NamedDelivery[] = [];
   for (const [endpointId, ids] of Object.entries(deliveries)) {
     if (!isId(endpointId) || !Array.isArray(ids) || !ids.every(isText)) return 'malformed';
-    for (const id of ids)
-      named.push({ endpointId: endpointId as EndpointId, deliveryId: id as string as DeliveryId });
+    for (const id of ids) named.push({ endpointId: endpointId as EndpointId, deliveryId: id as DeliveryId });
   }
   return named.length > 0 && named.length <= MAX_DELIVERIES ? named : 'malformed';
 }
