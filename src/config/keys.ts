@@ -149,11 +149,11 @@ export const keys = {
   },
   'rabbitmq.prefetch': {
     type: 'integer',
-    default: 1_024,
+    default: 512,
     min: 1,
     max: 65_535,
     unit: 'rows',
-    text: 'Messages that one worker process may hold without having acknowledged them. A message names one to 32 deliveries.',
+    text: 'Messages that one worker process may hold without having acknowledged them. A message names one to 64 deliveries, so fewer than `delivery.concurrency` may keep a worker from using all of it.',
   },
   'rabbitmq.heartbeatS': {
     type: 'integer',

@@ -15,6 +15,8 @@ export interface TransportHarness {
   /** Moves the due time of all open work of an endpoint. */
   postpone(endpointId: EndpointId, ms: number): Promise<void>;
   setState(endpointId: EndpointId, state: 'active' | 'paused'): Promise<void>;
+  /** As if a worker that vanished had claimed all open work of an endpoint. */
+  lease(endpointId: EndpointId, ms: number): Promise<void>;
   /** As if the lease time had passed. */
   expireLeases(): Promise<void>;
   /** Outcomes recorded for a delivery, by attempt number. */
@@ -162,7 +164,7 @@ export function transportConformance(name: string, openHarness: () => Promise<Tr
 }
 
 /** A worker that only takes: holds what it got until told to release it. */
-class Receiver {
+export class Receiver {
   readonly transport: Transport;
   readonly work: ClaimedWork[] = [];
   readonly arrivedAtMs = new Map<DeliveryId, number>();

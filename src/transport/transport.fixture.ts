@@ -124,6 +124,14 @@ export async function transportHarness(kind: TransportKind): Promise<TransportHa
       );
       directory.forgetTarget(endpointId);
     },
+    lease: async (endpointId, ms) => {
+      await database.requests.query(
+        `UPDATE relayops.delivery_work SET lease_token = nextval('relayops.lease_tokens'), lease_until = now() + $2 * interval '1 ms',
+           leased_by = 'vanished', attempt_no = attempt_no + 1
+         WHERE endpoint_id = $1`,
+        [endpointId, ms],
+      );
+    },
     expireLeases: async () => {
       await database.requests.query(
         "UPDATE relayops.delivery_work SET lease_until = now() - interval '1 ms' WHERE lease_until IS NOT NULL",

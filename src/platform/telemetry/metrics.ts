@@ -103,7 +103,7 @@ export function createMetrics() {
     ),
     brokerQueueMessages: gauge(
       'broker_queue_messages',
-      'Sampled messages by queue: ready, retry, dead. A message names up to 32 deliveries. Absent while the broker cannot be asked.',
+      'Sampled messages by queue: ready, retry, dead. A message names up to 64 deliveries. Absent while the broker cannot be asked.',
       ['queue'],
     ),
     overdueClaimed: counter(

@@ -32,6 +32,9 @@ export interface Waiting extends NamedDelivery {
 
 /** Nothing came for this long although there was room: the queue is empty. */
 const QUIET_MS = 1_000;
+/** Acknowledgements are gathered for this long, or until there are so many: each frame is an entry in the queue's log, and nobody waits for it. */
+const ACKNOWLEDGE_AFTER_MS = 20;
+const ACKNOWLEDGE_AT = 64;
 
 /**
  * What messages from the ready queue name and what waits for its turn here, by endpoint. At most `prefetch` messages are held: those of which something
@@ -44,6 +47,9 @@ export class Inbox {
   #channel: Channel | undefined;
   #consumerTag: string | undefined;
   #acknowledgements = new Acknowledgements(() => undefined);
+  /** Tags of messages that are done and not acknowledged yet. */
+  #done: number[] = [];
+  #doneTimer: NodeJS.Timeout | undefined;
   #open = 0;
   #arrivedAtMs = 0;
   #isStopped = false;
@@ -123,14 +129,27 @@ export class Inbox {
    * @param messages one entry for each delivery, or a message as a whole when it names none
    */
   acknowledge(messages: readonly Held[]): void {
-    const tags: number[] = [];
     for (const message of messages) {
       message.open -= 1;
-      if (message.open <= 0 && message.channel === this.#channel) tags.push(message.tag);
+      if (message.open <= 0 && message.channel === this.#channel) this.#done.push(message.tag);
     }
-    if (tags.length === 0) return;
-    this.#open -= tags.length;
-    this.#acknowledgements.settle(tags);
+    if (this.#done.length >= ACKNOWLEDGE_AT) this.#sendAcknowledgements();
+    else if (this.#done.length > 0)
+      this.#doneTimer ??= setTimeout(() => this.#sendAcknowledgements(), ACKNOWLEDGE_AFTER_MS);
+  }
+
+  #sendAcknowledgements(): void {
+    clearTimeout(this.#doneTimer);
+    this.#doneTimer = undefined;
+    if (this.#done.length === 0) return;
+    const done = this.#done;
+    this.#done = [];
+    this.#open -= done.length;
+    try {
+      this.#acknowledgements.settle(done);
+    } catch {
+      // The channel is gone and nobody has told us yet: they come again, and are stale.
+    }
   }
 
   /**
@@ -159,6 +178,7 @@ export class Inbox {
   }
 
   async close(): Promise<void> {
+    this.#sendAcknowledgements();
     await this.#link.close();
   }
 
@@ -198,6 +218,7 @@ export class Inbox {
     this.#channel = undefined;
     this.#consumerTag = undefined;
     this.#waiting.clear();
+    this.#done = [];
     this.#open = 0;
   }
 }

@@ -208,14 +208,18 @@ export class RabbitTransport implements Transport {
 
   /**
    * Whether the message of an endpoint's earliest claimable delivery should have come by now. Messages come in about the order of their due times:
-   * what is due earlier than the latest that came, by more than the allowance, has none. When the queue is empty, or away, its own time decides.
+   * what is due earlier than the latest that came, by more than the allowance, has none. When the queue is empty or away, or no message has led to a claim for
+   * as long as that, its own time decides.
    */
   #isOverdue(lane: Lane): boolean {
     const allowanceMs = this.#deps.config['rabbitmq.overdueMs'];
     if (lane.in_ms > 0) return false;
-    const lateMs = this.#inbox.isQuiet() ? -lane.in_ms : this.#named.seenDueMs - lane.due_ms;
+    // It is claimed from the table, and has to know where that begins: what its messages name is older when a worker vanished.
+    if (this.#claimer.isReady(lane.endpoint_id)) return true;
+    const seenDueMs = this.#inbox.isQuiet() ? null : this.#named.seenDueMs(allowanceMs);
+    const lateMs = seenDueMs === null ? -lane.in_ms : seenDueMs - lane.due_ms;
     if (lateMs <= allowanceMs) return false;
-    if (!this.#claimer.isReady(lane.endpoint_id)) this.#overdue.add(lane.endpoint_id);
+    this.#overdue.add(lane.endpoint_id);
     return true;
   }
 }

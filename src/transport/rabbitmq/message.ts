@@ -11,7 +11,7 @@ export const MESSAGE_TYPE = 'relayops.deliveries';
  * Deliveries in one message at most. What a message costs (route, log, hand out, acknowledge) is more than a delivery costs elsewhere, so those that are
  * published together share one, whatever their endpoints.
  */
-export const MAX_DELIVERIES = 32;
+export const MAX_DELIVERIES = 64;
 
 /** A delivery that may be due. */
 export interface NamedDelivery {

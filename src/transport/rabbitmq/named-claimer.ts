@@ -32,14 +32,19 @@ export class NamedClaimer {
   readonly #inFlight = new Map<string, Waiting>();
   readonly #fullSinceMs = new Map<EndpointId, number>();
   #seenDueMs = 0;
+  #seenAtMs = -Infinity;
 
   constructor(deps: NamedClaimerDeps) {
     this.#deps = deps;
   }
 
-  /** Database time up to which messages have come: the latest due time of a delivery that was claimed by its message. */
-  get seenDueMs(): number {
-    return this.#seenDueMs;
+  /**
+   * Database time up to which messages have come: the latest due time of a delivery that was claimed by its message.
+   * @param withinMs how long ago a message may have been claimed by
+   * @returns null when none was: messages that come for endpoints without room do not say how far they are
+   */
+  seenDueMs(withinMs: number): number | null {
+    return performance.now() - this.#seenAtMs <= withinMs ? this.#seenDueMs : null;
   }
 
   /** Results were committed: their messages are acknowledged. */
@@ -152,6 +157,7 @@ export class NamedClaimer {
           continue;
         }
         this.#seenDueMs = Math.max(this.#seenDueMs, row.due_ms);
+        this.#seenAtMs = performance.now();
         this.#inFlight.set(row.lease_token, message);
         work.push(toWork(row, target, permits[used]!, leaseEndsAtMs));
         used += 1;

@@ -4,7 +4,7 @@ import { describeRabbitMq } from '../../../test/support/services.ts';
 import { until } from '../../../test/support/until.ts';
 import { OutboxPublisher } from '../../outbox/index.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { transportConformance } from '../conformance.ts';
+import { Receiver, transportConformance } from '../conformance.ts';
 import { transportHarness, type TransportSite } from '../transport.fixture.ts';
 import { RabbitTransport } from './index.ts';
 import { encodeMessage } from './message.ts';
@@ -73,6 +73,53 @@ describeRabbitMq('RabbitMQ', (url) => {
     await take(100, deliveries.length);
     expect([...taken].sort()).toEqual(deliveries.map(({ deliveryId }) => deliveryId).sort());
     await harness.close();
+  });
+
+  it('finds what a vanished worker held of a saturated endpoint, though no message of it comes to a claim', async () => {
+    const prefix = freshPrefix();
+    const harness = await transportHarness({
+      config: {
+        transport: 'rabbitmq',
+        'rabbitmq.url': url,
+        'rabbitmq.prefix': prefix,
+        'rabbitmq.overdueMs': 1_000,
+      },
+      hasMessages: true,
+      open: async (site) => withPublisher(site),
+      cleanUp: () => deleteQueues(url, prefix),
+    });
+    const [endpointId] = harness.endpoints;
+    const [lost] = await harness.accept(endpointId, 1);
+    // Below where claims of the lane start, and not older than the first messages by what is allowed.
+    await harness.postpone(endpointId, -500);
+    await harness.lease(endpointId, 1_000);
+    const named = (await harness.accept(endpointId, 300)).map((deliveryId) => ({ endpointId, deliveryId }));
+    const { ready } = topology(prefix);
+    const receiver = new Receiver(await harness.open(), harness.coordination, 1_000);
+    try {
+      await onBroker(url, async (channel) => {
+        await until(
+          'the queue',
+          () => channel.checkQueue(ready).then(({ consumerCount }) => consumerCount),
+          (consumers) => consumers === 1,
+        );
+        let looks = 0;
+        // Few leave, many come, and messages never end: the endpoint's lane claims what they name.
+        await until(
+          'the lost one',
+          () => {
+            channel.sendToQueue(ready, encodeMessage([named[looks++ % named.length]!]));
+            if (receiver.work.length >= harness.concurrency && looks % 8 === 0) receiver.release(1);
+            return receiver.work.some((work) => work.deliveryId === lost);
+          },
+          (isFound) => isFound,
+        );
+      });
+      expect(receiver.work.length).toBeLessThan(named.length);
+    } finally {
+      await receiver.close();
+      await harness.close();
+    }
   });
 });
 
