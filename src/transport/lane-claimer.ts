@@ -103,9 +103,13 @@ export class LaneClaimer {
 
   /** Permits for the endpoints that have work, each its share of `room`. */
   async permits(room: number): Promise<Grant[]> {
-    if (room <= 0) return [];
-    const ready = this.#lanes.ready(this.#deps.clock.now(), room);
-    if (ready.length === 0) return [];
+    return (await this.#page(room)).grants;
+  }
+
+  /** @returns how many endpoints were looked at, of which some may take nothing, and what those that take something were granted */
+  async #page(room: number): Promise<{ readonly looked: number; readonly grants: Grant[] }> {
+    const ready = room <= 0 ? [] : this.#lanes.ready(this.#deps.clock.now(), room);
+    if (ready.length === 0) return { looked: 0, grants: [] };
     const targets = await this.#deps.directory.targets(ready);
     const active = ready
       .map((id) => targets.get(id))
@@ -128,22 +132,21 @@ export class LaneClaimer {
         limits: target.limits,
       })),
     );
-    return grants.map((grant, index) => ({ ...grant, target: wanted[index]!.target }));
+    return {
+      looked: ready.length,
+      grants: grants.map((grant, index) => ({ ...grant, target: wanted[index]!.target })),
+    };
   }
 
-  /** As `permits`, and what was asked goes behind the others; a page of endpoints without a free slot does not hide those behind it. */
+  /** As `permits`, and what was asked goes behind the others; a page of endpoints without a free slot, or that take nothing, does not hide those behind it. */
   async permitsInTurn(room: number): Promise<Grant[]> {
-    let grants = await this.permits(room);
-    this.turn(grants);
-    for (
-      let seen = grants.length;
-      countPermits(grants) === 0 && grants.length > 0 && seen < this.#lanes.readyCount;
-      seen += grants.length
-    ) {
-      grants = await this.permits(room);
+    const endpoints = this.#lanes.readyCount;
+    for (let seen = 0; ;) {
+      const { looked, grants } = await this.#page(room);
       this.turn(grants);
+      seen += looked;
+      if (countPermits(grants) > 0 || looked === 0 || seen >= endpoints) return grants;
     }
-    return grants;
   }
 
   /** What was asked goes behind the others; an empty bucket is not asked again before it has a token. */
@@ -160,15 +163,29 @@ export class LaneClaimer {
     for (const grant of grants) this.#deps.coordination.release(grant.permits, false);
   }
 
-  /** Claims as many rows of each endpoint as it has permits for; permits without a row are given back. */
+  /** Claims as many rows of each endpoint as it has permits for; permits without a row are given back, and all when it throws. */
   async claim(grants: readonly Grant[]): Promise<ClaimedWork[]> {
-    const { healthy, probes } = await this.#takeProbes(grants);
-    const work = await this.#claim(healthy);
-    for (const endpointId of probes)
+    let taken: { healthy: Grant[]; probes: EndpointId[] };
+    try {
+      taken = await this.#takeProbes(grants);
+    } catch (error) {
+      this.giveBack(grants);
+      throw error;
+    }
+    const work = await this.#claim(taken.healthy);
+    for (const endpointId of taken.probes)
       // There was nothing to probe with.
-      if (!work.some((one) => one.endpointId === endpointId))
-        await giveProbeBack(this.#deps.database.delivery, endpointId);
+      if (!work.some((one) => one.endpointId === endpointId)) await this.#giveProbeBack(endpointId);
     return work;
+  }
+
+  /** What was claimed beside it is leased and has to be sent, whatever becomes of this: a probe that is not given back ends by itself. */
+  async #giveProbeBack(endpointId: EndpointId): Promise<void> {
+    try {
+      await giveProbeBack(this.#deps.database.delivery, endpointId);
+    } catch (error) {
+      this.#deps.onError(error, 'probe');
+    }
   }
 
   /** While a breaker is open, one process at a time sends one delivery, whatever permits there are. */

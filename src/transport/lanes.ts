@@ -25,7 +25,7 @@ interface Lane {
   probe: boolean;
 }
 
-/** The endpoints with work, in a ring, so that each gets its turn. Bounded by the endpoints that have open deliveries. */
+/** The endpoints with work, in a ring, so that each gets its turn. Those that have none left are kept in mind, a few hundred bytes each. */
 export class Lanes {
   readonly #lanes = new Map<EndpointId, Lane>();
   readonly #ready = new Set<EndpointId>();

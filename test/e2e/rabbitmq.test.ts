@@ -151,7 +151,7 @@ describeRabbitMq('the RabbitMQ transport (SPEC F2, F4)', (url) => {
       [JSON.stringify({ v: 1, deliveries: [] })]: 'malformed',
       [JSON.stringify({ v: 1, deliveries: {} })]: 'malformed',
       [JSON.stringify({ v: 1, deliveries: { [id]: [] } })]: 'malformed',
-      [JSON.stringify({ v: 1, deliveries: { [id]: Array(64).fill(id), [other]: [id] } })]: 'malformed',
+      [JSON.stringify({ v: 1, deliveries: { [id]: Array(1_024).fill(id), [other]: [id] } })]: 'malformed',
       [JSON.stringify({ v: 2, deliveries: { [id]: [id] } })]: 'unknown_version',
     };
     for (const content of Object.keys(strangers)) await publish(queues.ready, content);

@@ -1,4 +1,5 @@
 import { AmqpLink, type Channel, type ConsumeMessage } from '../../platform/amqp/link.ts';
+import { sleep } from '../../shared/abort.ts';
 import type { EndpointId } from '../../shared/ids.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import { decodeMessage, type NamedDelivery } from './message.ts';
@@ -35,6 +36,7 @@ const QUIET_MS = 1_000;
 /** Acknowledgements are gathered for this long, or until there are so many: each frame is an entry in the queue's log, and nobody waits for it. */
 const ACKNOWLEDGE_AFTER_MS = 20;
 const ACKNOWLEDGE_AT = 64;
+const CANCEL_MS = 500;
 
 /**
  * What messages from the ready queue name and what waits for its turn here, by endpoint. At most `prefetch` messages are held: those of which something
@@ -114,6 +116,11 @@ export class Inbox {
     return taken;
   }
 
+  /** Whether the message is still ours to acknowledge: not once its connection is gone. */
+  holds({ channel }: Held): boolean {
+    return channel === this.#channel;
+  }
+
   /** Back to the front of its endpoint: nothing became of them. */
   putBack(deliveries: readonly Waiting[]): void {
     for (const delivery of deliveries) {
@@ -161,7 +168,8 @@ export class Inbox {
     const channel = this.#channel;
     if (channel === undefined || this.#consumerTag === undefined) return [];
     try {
-      await channel.cancel(this.#consumerTag);
+      // A broker that does not answer would hold up the stop: what it still sends waits here, and goes back with the connection.
+      await Promise.race([channel.cancel(this.#consumerTag), sleep(CANCEL_MS)]);
     } catch {
       // The channel is gone, and everything has gone back with it.
       return [];

@@ -31,6 +31,8 @@ export interface BrokerState {
 /** Retries that are due sooner are kept in mind by this process; later ones are messages in a retry queue. */
 const OUTBOX_FROM_MS = 2_000;
 const ERROR_PAUSE_MS = 250;
+/** Between two tries to put a message that is none of ours into the operators' queue. */
+const FOREIGN_PAUSE_MS = 500;
 /** How long a stop waits for the broker's confirm of what it passes on to others. */
 const PASS_ON_MS = 500;
 
@@ -198,12 +200,18 @@ export class RabbitTransport implements Transport {
 
   /** What is none of ours goes to the operators' queue with the reason, and must not come round again. */
   async #keepForeign(message: Held, content: Buffer, reason: string): Promise<void> {
-    const failure = await this.broker.keep(`foreign-${message.tag}`, content, { reason });
-    // Left open, it comes again on another connection.
-    if (failure === null) {
-      this.#inbox.acknowledge([message]);
-      this.#deps.onMessages?.('foreign', 1);
-    } else this.#deps.onError(new Error(`a message (${reason}) could not be kept: ${failure}`), 'rabbitmq');
+    for (let tries = 0; this.#inbox.holds(message); tries += 1) {
+      const failure = await this.broker.keep(`foreign-${message.tag}`, content, { reason });
+      if (failure === null) {
+        this.#inbox.acknowledge([message]);
+        this.#deps.onMessages?.('foreign', 1);
+        return;
+      }
+      // It takes a place of the prefetch until it is kept, or its connection ends and it comes again.
+      if (tries === 0)
+        this.#deps.onError(new Error(`a message (${reason}) could not be kept yet: ${failure}`), 'rabbitmq');
+      await sleep(FOREIGN_PAUSE_MS);
+    }
   }
 
   /**

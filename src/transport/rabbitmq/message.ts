@@ -12,6 +12,8 @@ export const MESSAGE_TYPE = 'relayops.deliveries';
  * published together share one, whatever their endpoints.
  */
 export const MAX_DELIVERIES = 64;
+/** What is taken from a version that puts more into one; beyond it, it is none of ours. */
+const MAX_TAKEN = 1_024;
 
 /** A delivery that may be due. */
 export interface NamedDelivery {
@@ -43,7 +45,7 @@ export function decodeMessage(content: Buffer): NamedDelivery[] | string {
     if (!isId(endpointId) || !Array.isArray(ids) || !ids.every(isText)) return 'malformed';
     for (const id of ids) named.push({ endpointId: endpointId as EndpointId, deliveryId: id as DeliveryId });
   }
-  return named.length > 0 && named.length <= MAX_DELIVERIES ? named : 'malformed';
+  return named.length > 0 && named.length <= MAX_TAKEN ? named : 'malformed';
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

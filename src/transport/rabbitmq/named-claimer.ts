@@ -152,7 +152,8 @@ export class NamedClaimer {
       let used = 0;
       for (const message of messages) {
         const row = byDelivery.get(message.deliveryId);
-        if (row === undefined) {
+        // A message may name a delivery under an endpoint that is not its own: what it holds must not go there.
+        if (row === undefined || row.endpoint_id !== target.endpointId) {
           without.push(message);
           continue;
         }

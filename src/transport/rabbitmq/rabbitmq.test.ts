@@ -75,6 +75,51 @@ describeRabbitMq('RabbitMQ', (url) => {
     await harness.close();
   });
 
+  it('claims a delivery for its own endpoint alone, whatever a message says', async () => {
+    const prefix = freshPrefix();
+    const harness = await transportHarness({
+      config: {
+        transport: 'rabbitmq',
+        'rabbitmq.url': url,
+        'rabbitmq.prefix': prefix,
+        'rabbitmq.overdueMs': 60_000,
+      },
+      hasMessages: true,
+      open: async (site) => withPublisher(site),
+      cleanUp: () => deleteQueues(url, prefix),
+    });
+    const [a, b] = harness.endpoints;
+    const [ofA] = await harness.accept(a, 1);
+    const [ofB] = await harness.accept(b, 1);
+    const receiver = new Receiver(await harness.open(), harness.coordination, 1_000);
+    try {
+      await onBroker(url, async (channel) => {
+        const { ready } = topology(prefix);
+        await until(
+          'the queue',
+          () => channel.checkQueue(ready).then(({ consumerCount }) => consumerCount),
+          (consumers) => consumers === 1,
+        );
+        const named = [
+          { endpointId: b, deliveryId: ofA! },
+          { endpointId: a, deliveryId: ofA! },
+          { endpointId: b, deliveryId: ofB! },
+        ];
+        channel.sendToQueue(ready, encodeMessage(named));
+      });
+      await receiver.until((work) => work.length >= 2);
+      expect(receiver.work.map(({ endpointId, deliveryId }) => [endpointId, deliveryId]).sort()).toEqual(
+        [
+          [a, ofA],
+          [b, ofB],
+        ].sort(),
+      );
+    } finally {
+      await receiver.close();
+      await harness.close();
+    }
+  });
+
   it('finds what a vanished worker held of a saturated endpoint, though no message of it comes to a claim', async () => {
     const prefix = freshPrefix();
     const harness = await transportHarness({
