@@ -4,43 +4,48 @@ import { describeRabbitMq } from '../../../test/support/services.ts';
 import { until } from '../../../test/support/until.ts';
 import { OutboxPublisher } from '../../outbox/index.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { Receiver, transportConformance } from '../conformance.ts';
+import { Receiver, transportConformance, type TransportHarness } from '../conformance.ts';
 import { transportHarness, type TransportSite } from '../transport.fixture.ts';
 import { RabbitTransport } from './index.ts';
-import { encodeMessage } from './message.ts';
+import { encodeMessage, type NamedDelivery } from './message.ts';
 import { topology } from './topology.ts';
 
 describeRabbitMq('RabbitMQ', (url) => {
-  transportConformance('rabbitmq', () => {
-    const prefix = freshPrefix();
-    return transportHarness({
+  const openHarness = (prefix: string, overdueMs: number): Promise<TransportHarness> =>
+    transportHarness({
       config: {
         transport: 'rabbitmq',
         'rabbitmq.url': url,
         'rabbitmq.prefix': prefix,
-        'rabbitmq.overdueMs': 500,
+        'rabbitmq.overdueMs': overdueMs,
         'outbox.pollMs': 20,
       },
       hasMessages: true,
       open: async (site) => withPublisher(site),
       cleanUp: () => deleteQueues(url, prefix),
     });
-  });
+
+  /** Sends messages of our own making, once a worker waits for them. */
+  const sending = (
+    prefix: string,
+    act: (send: (named: readonly NamedDelivery[]) => void) => Promise<unknown> | void,
+  ): Promise<void> =>
+    onBroker(url, async (channel) => {
+      const { ready } = topology(prefix);
+      await until(
+        'the queue',
+        () => channel.checkQueue(ready).then(({ consumerCount }) => consumerCount),
+        (consumers) => consumers === 1,
+      );
+      await act((named) => channel.sendToQueue(ready, encodeMessage(named)));
+    });
+
+  transportConformance('rabbitmq', () => openHarness(freshPrefix(), 500));
 
   it('passes on what waits in a message beside deliveries that are in flight, when it stops', async () => {
     const prefix = freshPrefix();
-    const harness = await transportHarness({
-      // No sweep comes to help.
-      config: {
-        transport: 'rabbitmq',
-        'rabbitmq.url': url,
-        'rabbitmq.prefix': prefix,
-        'rabbitmq.overdueMs': 60_000,
-      },
-      hasMessages: true,
-      open: async (site) => withPublisher(site),
-      cleanUp: () => deleteQueues(url, prefix),
-    });
+    // No sweep comes to help.
+    const harness = await openHarness(prefix, 60_000);
     const taken = new Set<string>();
     const take = async (room: number, enough: number): Promise<void> => {
       const transport = await harness.open();
@@ -59,15 +64,7 @@ describeRabbitMq('RabbitMQ', (url) => {
       ...(await harness.accept(b, 4)).map((deliveryId) => ({ endpointId: b, deliveryId })),
     ];
     const stopped = take(2, 2);
-    await onBroker(url, async (channel) => {
-      const { ready } = topology(prefix);
-      await until(
-        'the queue',
-        () => channel.checkQueue(ready).then(({ consumerCount }) => consumerCount),
-        (consumers) => consumers === 1,
-      );
-      channel.sendToQueue(ready, encodeMessage(deliveries));
-    });
+    await sending(prefix, (send) => send(deliveries));
     await stopped;
     expect(taken.size).toBe(2);
     await take(100, deliveries.length);
@@ -77,36 +74,19 @@ describeRabbitMq('RabbitMQ', (url) => {
 
   it('claims a delivery for its own endpoint alone, whatever a message says', async () => {
     const prefix = freshPrefix();
-    const harness = await transportHarness({
-      config: {
-        transport: 'rabbitmq',
-        'rabbitmq.url': url,
-        'rabbitmq.prefix': prefix,
-        'rabbitmq.overdueMs': 60_000,
-      },
-      hasMessages: true,
-      open: async (site) => withPublisher(site),
-      cleanUp: () => deleteQueues(url, prefix),
-    });
+    const harness = await openHarness(prefix, 60_000);
     const [a, b] = harness.endpoints;
     const [ofA] = await harness.accept(a, 1);
     const [ofB] = await harness.accept(b, 1);
     const receiver = new Receiver(await harness.open(), harness.coordination, 1_000);
     try {
-      await onBroker(url, async (channel) => {
-        const { ready } = topology(prefix);
-        await until(
-          'the queue',
-          () => channel.checkQueue(ready).then(({ consumerCount }) => consumerCount),
-          (consumers) => consumers === 1,
-        );
-        const named = [
+      await sending(prefix, (send) =>
+        send([
           { endpointId: b, deliveryId: ofA! },
           { endpointId: a, deliveryId: ofA! },
           { endpointId: b, deliveryId: ofB! },
-        ];
-        channel.sendToQueue(ready, encodeMessage(named));
-      });
+        ]),
+      );
       await receiver.until((work) => work.length >= 2);
       expect(receiver.work.map(({ endpointId, deliveryId }) => [endpointId, deliveryId]).sort()).toEqual(
         [
@@ -122,38 +102,22 @@ describeRabbitMq('RabbitMQ', (url) => {
 
   it('finds what a vanished worker held of a saturated endpoint, though no message of it comes to a claim', async () => {
     const prefix = freshPrefix();
-    const harness = await transportHarness({
-      config: {
-        transport: 'rabbitmq',
-        'rabbitmq.url': url,
-        'rabbitmq.prefix': prefix,
-        'rabbitmq.overdueMs': 1_000,
-      },
-      hasMessages: true,
-      open: async (site) => withPublisher(site),
-      cleanUp: () => deleteQueues(url, prefix),
-    });
+    const harness = await openHarness(prefix, 1_000);
     const [endpointId] = harness.endpoints;
     const [lost] = await harness.accept(endpointId, 1);
     // Below where claims of the lane start, and not older than the first messages by what is allowed.
     await harness.postpone(endpointId, -500);
     await harness.lease(endpointId, 1_000);
     const named = (await harness.accept(endpointId, 300)).map((deliveryId) => ({ endpointId, deliveryId }));
-    const { ready } = topology(prefix);
     const receiver = new Receiver(await harness.open(), harness.coordination, 1_000);
     try {
-      await onBroker(url, async (channel) => {
-        await until(
-          'the queue',
-          () => channel.checkQueue(ready).then(({ consumerCount }) => consumerCount),
-          (consumers) => consumers === 1,
-        );
+      await sending(prefix, (send) => {
         let looks = 0;
         // Few leave, many come, and messages never end: the endpoint's lane claims what they name.
-        await until(
+        return until(
           'the lost one',
           () => {
-            channel.sendToQueue(ready, encodeMessage([named[looks++ % named.length]!]));
+            send([named[looks++ % named.length]!]);
             if (receiver.work.length >= harness.concurrency && looks % 8 === 0) receiver.release(1);
             return receiver.work.some((work) => work.deliveryId === lost);
           },
