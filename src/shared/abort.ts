@@ -8,6 +8,16 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
+/** Waits for `work`, for `ms` at most, and leaves no timer behind. @throws what `work` throws within that time */
+export async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  const limit = new AbortController();
+  try {
+    await Promise.race([work, sleep(ms, limit.signal)]);
+  } finally {
+    limit.abort();
+  }
+}
+
 /** A wake-up that many may ring and one waits for. A ring while nobody waits is kept, so that none is lost. */
 export class Wakeup {
   #rung = false;

@@ -1,5 +1,5 @@
 import { AmqpLink, type Channel, type ConsumeMessage } from '../../platform/amqp/link.ts';
-import { sleep } from '../../shared/abort.ts';
+import { within } from '../../shared/abort.ts';
 import type { EndpointId } from '../../shared/ids.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import { decodeMessage, type NamedDelivery } from './message.ts';
@@ -169,7 +169,7 @@ export class Inbox {
     if (channel === undefined || this.#consumerTag === undefined) return [];
     try {
       // A broker that does not answer would hold up the stop: what it still sends waits here, and goes back with the connection.
-      await Promise.race([channel.cancel(this.#consumerTag), sleep(CANCEL_MS)]);
+      await within(CANCEL_MS, channel.cancel(this.#consumerTag));
     } catch {
       // The channel is gone, and everything has gone back with it.
       return [];

@@ -1,7 +1,7 @@
 import type { Lane } from '../../delivery/index.ts';
 import { insertMessages } from '../../outbox/index.ts';
 import type { Transaction } from '../../platform/db/database.ts';
-import { sleep, Wakeup } from '../../shared/abort.ts';
+import { sleep, Wakeup, within } from '../../shared/abort.ts';
 import { type EndpointId, newId } from '../../shared/ids.ts';
 import { LaneClaimer, type LaneClaimerDeps } from '../lane-claimer.ts';
 import type { Capacity, ClaimedWork, DueDelivery, DueWork, Transport } from '../port.ts';
@@ -160,7 +160,7 @@ export class RabbitTransport implements Transport {
       }
     }
     const left = await this.#inbox.stop();
-    await Promise.race([this.#named.passOn(left), sleep(PASS_ON_MS)]);
+    await within(PASS_ON_MS, this.#named.passOn(left));
   }
 
   async close(): Promise<void> {
