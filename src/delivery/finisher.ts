@@ -21,10 +21,15 @@ export interface FinisherDeps {
 }
 
 const RETRY_PAUSE_MS = 200;
+/**
+ * Batches begin this far apart unless one is full: each costs the database half a millisecond before its first row, and nobody waits for a result.
+ * It is short because what a killed worker had not committed is sent again.
+ */
+const GATHER_MS = 10;
 
 /**
- * Writes results in groups: what arrives while one batch is being committed makes the next. Results are kept until they are
- * committed, however long the database is away; the worker takes no new work meanwhile, so that this is bounded.
+ * Writes results in groups: what arrives while one batch is being committed, and shortly after, makes the next. Results are kept until they
+ * are committed, however long the database is away; the worker takes no new work meanwhile, so that this is bounded.
  */
 export class Finisher {
   readonly #deps: FinisherDeps;
@@ -64,8 +69,10 @@ export class Finisher {
 
   async #drain(): Promise<void> {
     while (this.#waiting.length > 0 && !this.#givenUp) {
-      const batch = this.#waiting.splice(0, this.#deps.maxBatch);
-      await this.#commit(batch);
+      const nextAtMs = performance.now() + GATHER_MS;
+      await this.#commit(this.#waiting.splice(0, this.#deps.maxBatch));
+      const gatherMs = nextAtMs - performance.now();
+      if (gatherMs > 0 && this.#waiting.length < this.#deps.maxBatch) await sleep(gatherMs);
     }
     this.#running = undefined;
   }

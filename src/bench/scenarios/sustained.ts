@@ -4,6 +4,7 @@ import { HttpSender } from '../../platform/http/sender.ts';
 import { startBareRoute } from '../bare-route.ts';
 import { openBenchSystem } from '../bench-system.ts';
 import { untilEnded } from '../drain.ts';
+import { inTurns } from '../in-turns.ts';
 import { Load } from '../load.ts';
 import type { Scenario } from '../scenario.ts';
 import { seedEndpoints } from '../seed.ts';
@@ -61,33 +62,40 @@ export const sustained: Scenario = {
         requests: count,
         expectStatus: 202,
       });
-      progress('yardstick', 0, requests);
-      const warmUp = Math.round(requests / 6);
+      const warmUp = Math.round(requests / Number(process.env.WU ?? 6));
+      progress('warm-up', 0, 2);
       await load.run(job(bare.url, warmUp));
-      const straight = await load.run(job(bare.url, requests));
-      await bare.close();
       await system.resetReceivers();
       // Acceptance and delivery in one process, as with role `all`.
       const { worker } = system.runtime;
       worker.start();
+      progress('warm-up', 1, 2);
       await load.run(job(url, warmUp));
       await untilEnded(system.runtime, warmUp, () => undefined);
-      const started = performance.now();
-      const accepted = await load.run(job(url, requests));
-      await untilEnded(system.runtime, warmUp + requests, (done) =>
-        progress('sustained', done - warmUp, requests),
-      );
-      const elapsedMs = performance.now() - started;
+      let sent = 0;
+      let acceptMs = 0;
+      const { yardstickMs, measuredMs } = await inTurns(requests, {
+        yardstick: (count) => load.run(job(bare.url, count)),
+        measured: async (count) => {
+          acceptMs += (await load.run(job(url, count))).elapsedMs;
+          await untilEnded(system.runtime, warmUp + sent + count, (done) =>
+            progress('sustained', done - warmUp, requests),
+          );
+          sent += count;
+        },
+      });
+      await bare.close();
       await worker.stop(AbortSignal.timeout(10_000));
       const totals = await system.receiverTotals();
-      const measured = rate(requests, elapsedMs);
-      const yardstick = rate(requests, straight.elapsedMs);
+      const measured = rate(requests, measuredMs);
+      const yardstick = rate(requests, yardstickMs);
       return {
         rate: measured,
-        acceptRate: rate(requests, accepted.elapsedMs),
+        acceptRate: rate(requests, acceptMs),
         yardstick,
         ratio: round(measured / yardstick),
-        lost: warmUp + requests - totals.succeeded,
+        // What the yardstick sent is in the totals too.
+        lost: warmUp + 2 * requests - totals.succeeded,
         duplicates: totals.duplicatesAfterSuccess,
       };
     } finally {
