@@ -88,8 +88,10 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     clock,
     outbox: messaging ? () => ({ claim: messaging.publisher.claim() }) : null,
     onWork: (deliveries, outbox) => {
-      if (outbox?.claim) messaging?.publisher.offer(deliveries);
-      else transport.announce(dueNow(deliveries));
+      const rest = messaging?.transport.handOver(deliveries) ?? deliveries;
+      if (rest.length === 0) return;
+      if (outbox?.claim) messaging?.publisher.offer(rest);
+      else transport.announce(dueNow(rest));
     },
     onGroup: ({ events, stored, replayed, durationMs }) => {
       metrics.acceptSeconds.observe(durationMs / 1000);

@@ -59,6 +59,11 @@ export function createTransport(context: TransportContext): {
   const transport: RabbitTransport = new RabbitTransport({
     ...common,
     onOutbox: () => publisher.poke(),
+    onOwnDone: (deliveries) => {
+      metrics.outboxSkipped.inc(deliveries.length);
+      publisher.skip(deliveries);
+    },
+    onOwnLeft: (deliveries) => publisher.offer(deliveries),
     onMessages: (fate, count) => metrics.brokerMessages.inc({ fate }, count),
     onOverdue: (count) => metrics.overdueClaimed.inc(count),
   });

@@ -170,6 +170,11 @@ export const keys = {
     unit: 'ms',
     text: 'How long a publisher waits for the confirms of a batch before it makes its connection anew and leaves the rows for a later try.',
   },
+  'rabbitmq.handOver': {
+    type: 'boolean',
+    default: true,
+    text: 'Whether a process that accepts and delivers claims what it accepted itself, without the way through the broker, while it has room and no message waits for it.',
+  },
   'rabbitmq.overdueMs': {
     type: 'integer',
     default: 5_000,

@@ -104,6 +104,11 @@ export class OutboxPublisher {
     this.#wakeup.ring();
   }
 
+  /** First messages that are not needed any more: their deliveries were claimed without. */
+  skip(deliveries: readonly DueDelivery[]): void {
+    this.#discard(deliveries.map(({ deliveryId }) => deliveryId));
+  }
+
   /** Rows were committed for whoever claims them. */
   poke(): void {
     this.#wakeup.ring();
@@ -192,15 +197,19 @@ export class OutboxPublisher {
     const failed = await this.#deps.broker.publish(messages);
     this.#deps.onPublished?.({ messages, failed, durationMs: performance.now() - started });
     const confirmed = failed.size === 0 ? messages : messages.filter((message) => !failed.has(message.id));
-    for (const { id } of confirmed) this.#removals.push(id);
-    if (this.#removals.length > 0)
-      this.#removing ??= this.#remove().finally(() => (this.#removing = undefined));
+    this.#discard(confirmed.map(({ id }) => id));
     if (failed.size === 0) return;
     this.#pausedUntilMs = performance.now() + FAILURE_PAUSE_MS;
     await this.#giveBack([...failed.keys()]);
   }
 
-  /** What is confirmed while one removal runs makes the next. */
+  #discard(ids: readonly string[]): void {
+    for (const id of ids) this.#removals.push(id);
+    if (this.#removals.length > 0)
+      this.#removing ??= this.#remove().finally(() => (this.#removing = undefined));
+  }
+
+  /** What is done with while one removal runs makes the next. */
   async #remove(): Promise<void> {
     try {
       while (this.#removals.length > 0) {

@@ -1,4 +1,4 @@
-import { beforeAll, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
 import { firstIdAt } from '../../src/shared/ids.ts';
 import { until } from '../support/until.ts';
@@ -148,6 +148,65 @@ export function processFaults(opened: () => Fleet): void {
     // Every attempt whose end nobody saw is recorded as such, and nothing else is; only those can have been sent twice.
     expect(outcome.attemptsByOutcome['unknown'] ?? 0).toBe(unknown);
     expect(outcome.duplicates).toBeLessThanOrEqual(unknown);
+  });
+
+  describe('one that accepts and delivers', () => {
+    /** Deliveries that it claimed without a message. */
+    const skipped = ({ child }: Seat): Promise<number> => child.metric('outbox_skipped_total');
+    const untilSkipping = (seat: Seat): Promise<number> =>
+      until(
+        'deliveries without messages',
+        () => skipped(seat),
+        (count) => count >= 20,
+      );
+    let seat: Seat;
+    beforeEach(async () => {
+      [seat] = fleet.apis as [Seat];
+      await seat.stop();
+      await seat.start({ role: 'all' });
+    });
+    afterEach(async () => {
+      await seat.stop();
+      await seat.start();
+    });
+
+    it('leaves to others what it had accepted when it is killed, again and again (SPEC F2, F5)', async () => {
+      let unknown = 0;
+      const outcome = await fleet.under('both', { targets: SLOW }, async ({ persistent }) => {
+        for (let kill = 0; kill < KILLS / 2; kill += 1) {
+          await untilSkipping(seat);
+          await untilInFlight(seat);
+          const inFlight = await seat.kill();
+          unknown += inFlight;
+          say(`${seat.child.instance} killed: ${inFlight} in flight, ${await claimedBy(seat)} rows left`);
+          await untilTakenOver(seat);
+          await seat.start({ role: 'all' });
+          await persistent.more(25);
+        }
+      });
+      expect(outcome.attemptsByOutcome['unknown'] ?? 0).toBe(unknown);
+      expect(outcome.duplicates).toBeLessThanOrEqual(unknown);
+    });
+
+    it('goes on delivering what it accepts while the broker is away, and sends nothing twice when it stops', async () => {
+      const outcome = await fleet.under('alone', { targets: SLOW }, async ({ persistent }) => {
+        const { rabbitmq } = seat.network;
+        rabbitmq.cut();
+        const before = await skipped(seat);
+        await until(
+          'deliveries without messages and without a broker',
+          () => skipped(seat),
+          (count) => count >= before + 50,
+        );
+        rabbitmq.heal();
+        await persistent.more(25);
+        await seat.stop();
+        await seat.start({ role: 'all' });
+        await untilSkipping(seat);
+      });
+      expect(outcome.attemptsByOutcome).toEqual({ success: outcome.events });
+      expect(outcome.duplicates).toBe(0);
+    });
   });
 
   it('lets others deliver what a worker holds that stands still beyond its lease, and keeps its late results (SPEC D2)', async () => {

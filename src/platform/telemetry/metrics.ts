@@ -92,6 +92,10 @@ export function createMetrics() {
       'Tries to publish an outbox row that failed; the row stays for a later one: `returned` (no queue took it), `nacked`, `unconfirmed` (no answer in time, or connection lost), `disconnected` (not sent).',
       ['reason'],
     ),
+    outboxSkipped: counter(
+      'outbox_skipped_total',
+      'First outbox rows that needed no message: the accepting process claimed their deliveries itself.',
+    ),
     outboxPublishSeconds: histogram(
       'outbox_publish_seconds',
       'From the first message of a batch to its last confirm.',

@@ -26,9 +26,9 @@ export interface Held {
   open: number;
 }
 
-/** A delivery that a message names. */
+/** A delivery that a message names, or that this process has accepted itself: then there is no message. */
 export interface Waiting extends NamedDelivery {
-  readonly message: Held;
+  readonly message: Held | null;
 }
 
 /** Nothing came for this long although there was room: the queue is empty. */
@@ -39,8 +39,8 @@ const ACKNOWLEDGE_AT = 64;
 const CANCEL_MS = 500;
 
 /**
- * What messages from the ready queue name and what waits for its turn here, by endpoint. At most `prefetch` messages are held: those of which something
- * waits, and those of which something is in flight.
+ * What waits for its turn here, by endpoint: what messages from the ready queue name, and what this process was handed without one. At most `prefetch`
+ * messages are held: those of which something waits, and those of which something is in flight.
  */
 export class Inbox {
   readonly #options: InboxOptions;
@@ -53,6 +53,10 @@ export class Inbox {
   #done: number[] = [];
   #doneTimer: NodeJS.Timeout | undefined;
   #open = 0;
+  /** Waiting deliveries without a message. */
+  #own = 0;
+  /** Waiting deliveries with one. */
+  #named = 0;
   #arrivedAtMs = 0;
   #isStopped = false;
 
@@ -107,12 +111,24 @@ export class Inbox {
     return this.#waiting.size === 0;
   }
 
+  /** How many deliveries without a message may wait beside those that do; none while any waits that a message named, since that came first. */
+  roomForOwn(limit: number): number {
+    return this.#named > 0 ? 0 : Math.max(0, limit - this.#own);
+  }
+
+  /** Deliveries that this process has accepted itself. */
+  add(deliveries: readonly NamedDelivery[]): void {
+    for (const { endpointId, deliveryId } of deliveries)
+      this.#queue({ endpointId, deliveryId, message: null });
+  }
+
   /** Deliveries of one endpoint, oldest first; what is left of it goes behind the other endpoints. */
   take(endpointId: EndpointId, limit: number): Waiting[] {
     const all = this.#waiting.get(endpointId) ?? [];
     const taken = all.splice(0, limit);
     this.#waiting.delete(endpointId);
     if (all.length > 0) this.#waiting.set(endpointId, all);
+    for (const delivery of taken) this.#count(delivery, -1);
     return taken;
   }
 
@@ -124,10 +140,11 @@ export class Inbox {
   /** Back to the front of its endpoint: nothing became of them. */
   putBack(deliveries: readonly Waiting[]): void {
     for (const delivery of deliveries) {
-      if (delivery.message.channel !== this.#channel) continue;
+      if (delivery.message !== null && !this.holds(delivery.message)) continue;
       const waiting = this.#waiting.get(delivery.endpointId);
       if (waiting) waiting.unshift(delivery);
       else this.#waiting.set(delivery.endpointId, [delivery]);
+      this.#count(delivery, 1);
     }
   }
 
@@ -161,28 +178,29 @@ export class Inbox {
 
   /**
    * Takes nothing more; what waits goes back to the queue at once. What is in flight can still be acknowledged.
-   * @returns what waited in messages of which something is in flight: they cannot go back, and are acknowledged once that is done
+   * @returns what waited without a message, and in messages of which something is in flight: they cannot go back, and are acknowledged once that is done
    */
   async stop(): Promise<Waiting[]> {
     this.#isStopped = true;
     const channel = this.#channel;
-    if (channel === undefined || this.#consumerTag === undefined) return [];
-    try {
-      // A broker that does not answer would hold up the stop: what it still sends waits here, and goes back with the connection.
-      await within(CANCEL_MS, channel.cancel(this.#consumerTag));
-    } catch {
-      // The channel is gone, and everything has gone back with it.
-      return [];
-    }
+    if (channel !== undefined && this.#consumerTag !== undefined)
+      try {
+        // A broker that does not answer would hold up the stop: what it still sends waits here, and goes back with the connection.
+        await within(CANCEL_MS, channel.cancel(this.#consumerTag));
+      } catch {
+        // The channel is gone, and everything has gone back with it.
+        this.#forget();
+      }
     const waiting = this.endpoints(Infinity).flatMap((endpointId) => this.take(endpointId, Infinity));
-    for (const { message } of waiting) message.open -= 1;
-    const idle = new Set(waiting.map(({ message }) => message).filter(({ open }) => open === 0));
+    const messages = waiting.flatMap(({ message }) => message ?? []);
+    for (const message of messages) message.open -= 1;
+    const idle = new Set(messages.filter(({ open }) => open === 0));
     try {
-      for (const { tag } of idle) channel.nack(asMessage(tag), false, true);
+      for (const { tag } of idle) channel?.nack(asMessage(tag), false, true);
     } catch {
       // As above.
     }
-    return waiting.filter(({ message }) => message.open > 0);
+    return waiting.filter(({ message }) => message === null || message.open > 0);
   }
 
   async close(): Promise<void> {
@@ -213,21 +231,33 @@ export class Inbox {
     const body = decodeMessage(message.content);
     if (typeof body === 'string') return this.#options.onForeign(held, message.content, body);
     held.open = body.length;
-    for (const { endpointId, deliveryId } of body) {
-      const delivery = { message: held, endpointId, deliveryId };
-      const waiting = this.#waiting.get(endpointId);
-      if (waiting) waiting.push(delivery);
-      else this.#waiting.set(endpointId, [delivery]);
-    }
+    for (const { endpointId, deliveryId } of body) this.#queue({ message: held, endpointId, deliveryId });
     this.#options.onMessage();
   }
 
+  #queue(delivery: Waiting): void {
+    const waiting = this.#waiting.get(delivery.endpointId);
+    if (waiting) waiting.push(delivery);
+    else this.#waiting.set(delivery.endpointId, [delivery]);
+    this.#count(delivery, 1);
+  }
+
+  #count({ message }: Waiting, change: 1 | -1): void {
+    if (message === null) this.#own += change;
+    else this.#named += change;
+  }
+
+  /** The connection is gone, and with it all that it brought. */
   #forget(): void {
     this.#channel = undefined;
     this.#consumerTag = undefined;
-    this.#waiting.clear();
     this.#done = [];
     this.#open = 0;
+    const own = [...this.#waiting.values()].flat().filter(({ message }) => message === null);
+    this.#waiting.clear();
+    this.#own = 0;
+    this.#named = 0;
+    this.add(own);
   }
 }
 

@@ -16,6 +16,10 @@ export type { QueueDepths } from './broker.ts';
 export interface RabbitTransportDeps extends Omit<LaneClaimerDeps, 'takesSwept' | 'onChange' | 'horizonMs'> {
   /** Outbox rows were committed: a publisher in this process may look. */
   readonly onOutbox: () => void;
+  /** The outbox rows of deliveries that were handed over are not needed any more. */
+  readonly onOwnDone: (deliveries: readonly DueDelivery[]) => void;
+  /** Deliveries that were handed over and wait here, as this process stops: they need their messages after all. */
+  readonly onOwnLeft: (deliveries: readonly DueDelivery[]) => void;
   readonly onMessages?: (fate: MessageFate, count: number) => void;
   /** Deliveries were claimed although no message had come for them. */
   readonly onOverdue?: (count: number) => void;
@@ -55,6 +59,8 @@ export class RabbitTransport implements Transport {
   /** Endpoints whose lane holds deliveries that a sweep found. */
   readonly #overdue = new Set<EndpointId>();
   #isConsuming = false;
+  /** How many deliveries this process would take now. */
+  #room: () => number = () => 0;
 
   constructor(deps: RabbitTransportDeps) {
     this.#deps = deps;
@@ -91,6 +97,7 @@ export class RabbitTransport implements Transport {
       inbox: this.#inbox,
       broker: this.broker,
       lanes: this.#claimer,
+      onOwnDone: deps.onOwnDone,
       onPutBack: () => this.#wakeup.ring(),
     });
     this.#wakeups = new Wakeups({
@@ -135,6 +142,21 @@ export class RabbitTransport implements Transport {
     this.#wakeup.ring();
   }
 
+  /**
+   * Deliveries that were accepted in this process and are committed. While it has room and no message waits here, it claims them itself, without the way
+   * through the broker; their outbox rows remain until then. docs/adr/0011 says why.
+   * @returns those that it does not take: they need their messages
+   */
+  handOver(deliveries: readonly DueDelivery[]): readonly DueDelivery[] {
+    const { config } = this.#deps;
+    if (!config['rabbitmq.handOver']) return deliveries;
+    const room = this.#inbox.roomForOwn(Math.min(this.#room(), config['delivery.claimBatch']));
+    if (room === 0) return deliveries;
+    this.#inbox.add(room >= deliveries.length ? deliveries : deliveries.slice(0, room));
+    this.#wakeup.ring();
+    return deliveries.slice(room);
+  }
+
   endpointChanged(endpointId: EndpointId): void {
     this.#claimer.note(endpointId, 0);
     this.#wakeups.tell(endpointId);
@@ -150,6 +172,7 @@ export class RabbitTransport implements Transport {
     this.#inbox.start();
     await this.#wakeups.listen();
     capacity.onMore(() => this.#wakeup.ring());
+    this.#room = () => (signal.aborted ? 0 : capacity.free());
     while (!signal.aborted) {
       try {
         const work = await this.#step(capacity, signal);
@@ -160,7 +183,9 @@ export class RabbitTransport implements Transport {
       }
     }
     const left = await this.#inbox.stop();
-    await within(PASS_ON_MS, this.#named.passOn(left));
+    this.#deps.onOwnLeft(left.filter(({ message }) => message === null));
+    const beside = left.filter(({ message }) => message !== null);
+    await within(PASS_ON_MS, this.#named.passOn(beside));
   }
 
   async close(): Promise<void> {

@@ -5,7 +5,8 @@ import type { EndpointId } from '../../shared/ids.ts';
 import { INLINE_PAYLOAD_BYTES, toWork } from '../claimed-work.ts';
 import { type LaneClaimer, type LaneClaimerDeps, msUntilProbe } from '../lane-claimer.ts';
 import type { ClaimedWork, MessageBroker, OutgoingMessage } from '../port.ts';
-import type { Inbox, Waiting } from './inbox.ts';
+import type { Held, Inbox, Waiting } from './inbox.ts';
+import type { NamedDelivery } from './message.ts';
 import { SHORTEST_PAUSE_MS } from './topology.ts';
 
 /** What became of messages; see the metric of that name. */
@@ -19,6 +20,8 @@ export interface NamedClaimerDeps extends Pick<
   readonly broker: MessageBroker;
   readonly lanes: LaneClaimer;
   readonly onMessages?: (fate: MessageFate, count: number) => void;
+  /** Done with deliveries that were handed over without a message. */
+  readonly onOwnDone: (deliveries: readonly NamedDelivery[]) => void;
   /** Messages wait again that had been taken. */
   readonly onPutBack: () => void;
 }
@@ -26,7 +29,7 @@ export interface NamedClaimerDeps extends Pick<
 /** An endpoint that had no free slot for this long leaves its messages to the database, so that they hold up no others. */
 const FULL_MS = 50;
 
-/** Claims the deliveries that waiting messages name, and says what becomes of each message. */
+/** Claims the deliveries that wait in the inbox, and says what becomes of each message. */
 export class NamedClaimer {
   readonly #deps: NamedClaimerDeps;
   readonly #inFlight = new Map<string, Waiting>();
@@ -56,17 +59,20 @@ export class NamedClaimer {
       this.#inFlight.delete(leaseToken);
       done.push(message);
     }
-    this.#deps.inbox.acknowledge(done.map(({ message }) => message));
+    this.#deps.inbox.acknowledge(messagesOf(done));
   }
 
-  /** Done with these deliveries of messages; counts them. */
-  drop(messages: readonly Waiting[], fate: MessageFate): void {
-    if (messages.length === 0) return;
-    this.#deps.inbox.acknowledge(messages.map(({ message }) => message));
-    this.#deps.onMessages?.(fate, messages.length);
+  /** Done with these deliveries; counts those of messages. */
+  drop(waiting: readonly Waiting[], fate: MessageFate): void {
+    const messages = messagesOf(waiting);
+    if (messages.length > 0) {
+      this.#deps.inbox.acknowledge(messages);
+      this.#deps.onMessages?.(fate, messages.length);
+    }
+    this.#ownDone(waiting);
   }
 
-  /** Claims deliveries by the messages that name them, every endpoint its share of `room`. */
+  /** Claims waiting deliveries, every endpoint its share of `room`. */
   async claim(room: number): Promise<ClaimedWork[]> {
     const asked = this.#deps.inbox.endpoints(room);
     const targets = await this.#deps.directory.targets(asked);
@@ -148,6 +154,7 @@ export class NamedClaimer {
     const byDelivery = new Map(rows.map((row) => [row.delivery_id, row]));
     const work: ClaimedWork[] = [];
     const without: Waiting[] = [];
+    const own: Waiting[] = [];
     for (const { target, messages, permits } of taken) {
       let used = 0;
       for (const message of messages) {
@@ -157,15 +164,20 @@ export class NamedClaimer {
           without.push(message);
           continue;
         }
-        this.#seenDueMs = Math.max(this.#seenDueMs, row.due_ms);
-        this.#seenAtMs = performance.now();
-        this.#inFlight.set(row.lease_token, message);
+        if (message.message === null) own.push(message);
+        else {
+          this.#seenDueMs = Math.max(this.#seenDueMs, row.due_ms);
+          this.#seenAtMs = performance.now();
+          this.#inFlight.set(row.lease_token, message);
+        }
         work.push(toWork(row, target, permits[used]!, leaseEndsAtMs));
         used += 1;
       }
       this.#deps.coordination.release(permits.slice(used), false);
     }
-    this.#deps.onMessages?.('claimed', work.length);
+    if (work.length > own.length) this.#deps.onMessages?.('claimed', work.length - own.length);
+    // From here on the lease says whose they are.
+    this.#ownDone(own);
     if (without.length > 0) void this.#sortOut(without);
     return work;
   }
@@ -215,6 +227,11 @@ export class NamedClaimer {
     await this.#deps.broker.publish(left.map((one) => copyOf(one, 0)));
   }
 
+  #ownDone(waiting: readonly Waiting[]): void {
+    const own = waiting.filter(({ message }) => message === null);
+    if (own.length > 0) this.#deps.onOwnDone(own);
+  }
+
   /** All waiting messages of an endpoint whose deliveries stay due in the database. */
   #leave(endpointId: EndpointId): void {
     this.#fullSinceMs.delete(endpointId);
@@ -227,6 +244,10 @@ interface Taken {
   readonly target: DeliveryTarget;
   readonly messages: readonly Waiting[];
   readonly permits: PermitGrant['permits'];
+}
+
+function messagesOf(waiting: readonly Waiting[]): Held[] {
+  return waiting.flatMap(({ message }) => message ?? []);
 }
 
 function copyOf({ deliveryId, endpointId }: Waiting, inMs: number): OutgoingMessage {

@@ -1,29 +1,15 @@
 import { expect, it } from 'vitest';
-import { deleteQueues, freshPrefix, onBroker } from '../../../test/support/rabbitmq.ts';
+import { freshPrefix, onBroker } from '../../../test/support/rabbitmq.ts';
 import { describeRabbitMq } from '../../../test/support/services.ts';
 import { until } from '../../../test/support/until.ts';
-import { OutboxPublisher } from '../../outbox/index.ts';
-import { systemClock } from '../../shared/clock.ts';
 import { Receiver, transportConformance, type TransportHarness } from '../conformance.ts';
-import { transportHarness, type TransportSite } from '../transport.fixture.ts';
-import { RabbitTransport } from './index.ts';
 import { encodeMessage, type NamedDelivery } from './message.ts';
+import { rabbitHarness, withPublisher } from './rabbitmq.fixture.ts';
 import { topology } from './topology.ts';
 
 describeRabbitMq('RabbitMQ', (url) => {
   const openHarness = (prefix: string, overdueMs: number): Promise<TransportHarness> =>
-    transportHarness({
-      config: {
-        transport: 'rabbitmq',
-        'rabbitmq.url': url,
-        'rabbitmq.prefix': prefix,
-        'rabbitmq.overdueMs': overdueMs,
-        'outbox.pollMs': 20,
-      },
-      hasMessages: true,
-      open: async (site) => withPublisher(site),
-      cleanUp: () => deleteQueues(url, prefix),
-    });
+    rabbitHarness(url, prefix, { 'rabbitmq.overdueMs': overdueMs }, withPublisher);
 
   /** Sends messages of our own making, once a worker waits for them. */
   const sending = (
@@ -131,21 +117,3 @@ describeRabbitMq('RabbitMQ', (url) => {
     }
   });
 });
-
-/** A process with both roles: it publishes and delivers. */
-function withPublisher(site: TransportSite): RabbitTransport {
-  const transport: RabbitTransport = new RabbitTransport({
-    ...site,
-    clock: systemClock,
-    onOutbox: () => publisher.poke(),
-  });
-  const publisher = new OutboxPublisher({ ...site, broker: transport.broker });
-  transport.start();
-  publisher.start();
-  const close = transport.close.bind(transport);
-  transport.close = async () => {
-    await publisher.stop();
-    await close();
-  };
-  return transport;
-}
