@@ -1,9 +1,11 @@
 import { startBareRoute } from '../bare-route.ts';
 import { type BenchSystem, openBenchSystem } from '../bench-system.ts';
+import { inTurns } from '../in-turns.ts';
 import { Load } from '../load.ts';
+import type { LoadResult } from '../load-client.ts';
 import type { Scenario } from '../scenario.ts';
 import { seedEndpoints } from '../seed.ts';
-import { rate, round } from '../statistics.ts';
+import { mean, rate, round } from '../statistics.ts';
 
 const CONNECTIONS = 64;
 const EVENTS = 60_000;
@@ -33,26 +35,29 @@ export const ingest: Scenario = {
         requests: count,
         expectStatus: 202,
       });
-      progress('warm-up', 0, 4);
-      await load.run(job(bare.url, 'bench.e0', Math.round(requests / 6)));
-      await load.run(job(url, 'bench.e0', Math.round(requests / 6)));
-      progress('yardstick', 1, 4);
-      const yardstickRun = await load.run(job(bare.url, 'bench.e0', requests));
-      progress('without endpoint', 2, 4);
+      const warmUp = Math.round(requests / 6);
+      progress('warm-up', 0, 3);
+      await load.run(job(bare.url, 'bench.e0', warmUp));
+      await load.run(job(url, 'bench.e0', warmUp));
+      progress('without endpoint', 1, 3);
       const without = await load.run(job(url, 'bench.nobody', requests));
-      progress('with one endpoint', 3, 4);
-      const measured = await load.run(job(url, 'bench.e0', requests));
+      progress('with one endpoint', 2, 3);
+      const latencies: LoadResult[] = [];
+      const { yardstickMs, measuredMs } = await inTurns(requests, {
+        yardstick: (count) => load.run(job(bare.url, 'bench.e0', count)),
+        measured: async (count) => latencies.push(await load.run(job(url, 'bench.e0', count))),
+      });
       await bare.close();
-      const yardstick = rate(requests, yardstickRun.elapsedMs);
-      const measuredRate = rate(requests, measured.elapsedMs);
+      const yardstick = rate(requests, yardstickMs);
+      const measuredRate = rate(requests, measuredMs);
       return {
         rate: measuredRate,
         rateWithoutEndpoint: rate(requests, without.elapsedMs),
-        p50Ms: round(measured.p50Ms),
-        p99Ms: round(measured.p99Ms),
+        p50Ms: round(mean(latencies.map(({ p50Ms }) => p50Ms))),
+        p99Ms: round(mean(latencies.map(({ p99Ms }) => p99Ms))),
         yardstick,
         ratio: round(measuredRate / yardstick),
-        ...(await countStored(system, requests * 2 + Math.round(requests / 6))),
+        ...(await countStored(system, requests * 2 + warmUp)),
       };
     } finally {
       await load.close();
