@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { RedisConnection } from '../../platform/redis/connection.ts';
+import { within } from '../../shared/abort.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { EndpointId } from '../../shared/ids.ts';
 import type { BucketLimit, Coordination, Permit, PermitGrant, PermitRequest, TakeResult } from '../port.ts';
@@ -189,10 +189,7 @@ export class RedisCoordination implements Coordination {
     this.#sendReturns();
     this.#availability.close();
     const farewell = [...this.#uncertain()].map((endpointId) => this.#shared.register(endpointId, 0));
-    const said = Promise.allSettled([...farewell, this.#shared.leave()]);
-    const limit = new AbortController();
-    await Promise.race([said, delay(CLOSE_MS, undefined, { signal: limit.signal })]);
-    limit.abort();
+    await within(CLOSE_MS, Promise.allSettled([...farewell, this.#shared.leave()]));
     this.#redis.close();
   }
 

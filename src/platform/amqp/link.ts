@@ -1,5 +1,5 @@
 import { type Channel, type ChannelModel, connect } from 'amqplib';
-import { sleep } from '../../shared/abort.ts';
+import { sleep, within } from '../../shared/abort.ts';
 
 export type { Channel, ChannelModel, ConfirmChannel, ConsumeMessage } from 'amqplib';
 
@@ -126,13 +126,12 @@ export class AmqpLink {
  * socket), the socket is cut off: it would keep a process from ending.
  */
 async function end(connection: ChannelModel, cut: () => void): Promise<void> {
-  const limit = new AbortController();
-  const closed = connection.close().then(
-    () => true,
-    () => false,
+  let isClosed = false;
+  const closing = connection.close().then(
+    () => (isClosed = true),
+    () => undefined,
   );
-  const isClosed = await Promise.race([closed, sleep(CLOSE_TIMEOUT_MS, limit.signal).then(() => false)]);
-  limit.abort();
+  await within(CLOSE_TIMEOUT_MS, closing);
   if (!isClosed) cut();
 }
 

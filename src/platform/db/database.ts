@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
-import { sleep } from '../../shared/abort.ts';
+import { within } from '../../shared/abort.ts';
 
 /** bigint columns: our counts stay below 2^53, and lease tokens are passed back as the text they came as. */
 const INT8_OID = 20;
@@ -141,10 +141,7 @@ export class Database {
   /** Ends all connections in order. What a server does not answer is cut off: it would keep the process from ending. */
   async close(): Promise<void> {
     this.#closing = true;
-    const limit = new AbortController();
-    const ended = Promise.all(this.#pools().map((pool) => pool.end()));
-    await Promise.race([ended, sleep(CLOSE_MS, limit.signal)]);
-    limit.abort();
+    await within(CLOSE_MS, Promise.all(this.#pools().map((pool) => pool.end())));
     for (const socket of this.#sockets) socket.destroy();
   }
 
