@@ -31,9 +31,13 @@ export async function startProcess(config: Config, logger: Logger): Promise<Rela
   lifecycle.add({ name: 'partitions', start: () => preparePartitions(runtime.database) });
   lifecycle.add({ name: 'admission', start: () => admission.start(), stop: () => admission.stop() });
   const publisher = runtime.messaging?.publisher;
-  // Stopped after the parts that write outbox rows, so that they are published rather than left to others.
-  if (publisher && role !== 'worker')
-    lifecycle.add({ name: 'publisher', start: () => publisher.start(), stop: () => publisher.stop() });
+  // Stopped after the parts that write outbox rows, so that they are published rather than left to others. A worker removes rows of its own, and publishes none.
+  if (publisher)
+    lifecycle.add({
+      name: 'publisher',
+      start: () => (role === 'worker' ? undefined : publisher.start()),
+      stop: () => publisher.stop(),
+    });
   const background: Part[] = [
     {
       name: 'worker',

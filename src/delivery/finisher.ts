@@ -22,7 +22,7 @@ export interface FinisherDeps {
 
 const RETRY_PAUSE_MS = 200;
 /**
- * Batches begin this far apart unless one is full: each costs the database half a millisecond before its first row, and nobody waits for a result.
+ * Batches begin this far apart unless the next is full: each costs the database half a millisecond before its first row, and nobody waits for a result.
  * It is short because what a killed worker had not committed is sent again.
  */
 const GATHER_MS = 10;
@@ -98,6 +98,8 @@ export class Finisher {
           await sleep(RETRY_PAUSE_MS);
           continue;
         }
+        // It has answered.
+        this.#isStalled = false;
         if (batch.length > 1) {
           // One row that the database does not take must not hold up its neighbours.
           const middle = batch.length >> 1;

@@ -74,7 +74,10 @@ export class DeliveryWorker {
           ? null
           : { fromMs: deps.transport.outboxFromMs, newId: () => newId<DeliveryId>(deps.clock.now()) },
       onCommitted: (batch, late) => this.#committed(batch, late),
-      onRefused: (result) => deps.transport.settled([result]),
+      onRefused: (result) => {
+        deps.transport.settled([result]);
+        this.#more();
+      },
       onError: (error) => deps.onError(error, 'finish'),
     });
     this.#health = new HealthWatch({

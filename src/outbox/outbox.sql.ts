@@ -62,7 +62,7 @@ const remove = prepared(`
   WHERE o.outbox_id BETWEEN i.outbox_id AND i.outbox_id`);
 
 /**
- * Removes rows whose messages are confirmed; whoever got the confirm may, whoever claimed the row since. Not worth a flush to disk of its own: a removal
+ * Removes rows whose messages are confirmed or not needed; whoever got the confirm may, whoever claimed the row since. Not worth a flush to disk of its own: a removal
  * that is lost in a crash makes one message twice, which the claim absorbs. Index: primary key.
  */
 export async function removeMessages(db: Queryable, outboxIds: readonly string[]): Promise<void> {

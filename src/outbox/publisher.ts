@@ -49,7 +49,7 @@ const MAX_UNCONFIRMED = 4_000;
 const MAX_OFFERED = 4_000;
 
 /**
- * Brings outbox rows to the broker (SPEC F2). Any number of processes run one. A row is removed after the broker's confirm and not before; what the
+ * Brings outbox rows to the broker (SPEC F2). Any number of processes run one. A row is removed after the broker's confirm, or when its message is not needed (`skip`), and not before; what the
  * broker returned, refused or did not confirm in time is given back and tried again, for ever. Rows that this process itself has just
  * committed come without a claim of their own: they were written as claimed by it.
  */

@@ -9,11 +9,14 @@ import { describeRabbitMq } from '../support/services.ts';
 import { until } from '../support/until.ts';
 
 const OVERDUE_MS = 700;
+/** Everything goes through the broker, though these processes deliver what they accept. */
+const BY_MESSAGE = { 'rabbitmq.handOver': false };
 
 describeRabbitMq('the RabbitMQ transport (SPEC F2, F4)', (url) => {
   const prefix = freshPrefix();
   const queues = topology(prefix);
   const config: Partial<Config> = {
+    ...BY_MESSAGE,
     transport: 'rabbitmq',
     'rabbitmq.url': url,
     'rabbitmq.prefix': prefix,
@@ -275,6 +278,7 @@ describeRabbitMq('a process with RabbitMQ', (url) => {
     const prefix = freshPrefix();
     const { ready } = topology(prefix);
     const relay = await Relay.start({
+      ...BY_MESSAGE,
       transport: 'rabbitmq',
       'rabbitmq.url': url,
       'rabbitmq.prefix': prefix,

@@ -94,7 +94,7 @@ export function createMetrics() {
     ),
     outboxSkipped: counter(
       'outbox_skipped_total',
-      'First outbox rows that needed no message: the accepting process claimed their deliveries itself.',
+      'First outbox rows that needed no message: the accepting process claimed their deliveries itself, or left them to the database.',
     ),
     outboxPublishSeconds: histogram(
       'outbox_publish_seconds',

@@ -92,6 +92,22 @@ describeRabbitMq('RabbitMQ: deliveries that a process has accepted itself', (url
       await receiver.close();
     }));
 
+  it('takes none of an endpoint that is waited for already: others may have room for it', () =>
+    inHarness(freshPrefix(), async ({ harness, transport }) => {
+      const [a, b] = harness.endpoints;
+      const [ofA] = await acceptFor(harness, a, 1);
+      const [first, second] = await acceptFor(harness, b, 2);
+      const receiver = new Receiver(transport, harness.coordination, 1_000);
+      await until(
+        'a process that receives',
+        () => transport.handOver([first!]),
+        (rest) => rest.length === 0,
+      );
+      transport.endpointChanged(a);
+      expect(transport.handOver([ofA!, second!])).toEqual([ofA]);
+      await receiver.close();
+    }));
+
   it('takes none while a delivery waits that a message named: that one came first', async () => {
     const prefix = freshPrefix();
     await inHarness(prefix, async ({ harness, transport }) => {

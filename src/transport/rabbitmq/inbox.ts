@@ -111,9 +111,10 @@ export class Inbox {
     return this.#waiting.size === 0;
   }
 
-  /** How many deliveries without a message may wait beside those that do; none while any waits that a message named, since that came first. */
+  /** How many deliveries without a message may wait beside those that do; none while messages wait here, or may wait in the queue, since they came first. */
   roomForOwn(limit: number): number {
-    return this.#named > 0 ? 0 : Math.max(0, limit - this.#own);
+    const isBehind = this.#named > 0 || this.#open >= this.#options.prefetch;
+    return isBehind ? 0 : Math.max(0, limit - this.#own);
   }
 
   /** Deliveries that this process has accepted itself. */

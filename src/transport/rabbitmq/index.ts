@@ -37,6 +37,8 @@ const OUTBOX_FROM_MS = 2_000;
 const ERROR_PAUSE_MS = 250;
 /** Between two tries to put a message that is none of ours into the operators' queue. */
 const FOREIGN_PAUSE_MS = 500;
+/** How long a stop waits for what could not be claimed and is being looked up. */
+const SORT_OUT_MS = 500;
 /** How long a stop waits for the broker's confirm of what it passes on to others. */
 const PASS_ON_MS = 500;
 
@@ -98,6 +100,7 @@ export class RabbitTransport implements Transport {
       broker: this.broker,
       lanes: this.#claimer,
       onOwnDone: deps.onOwnDone,
+      tellOthers: (endpointId) => this.#wakeups.tell(endpointId),
       onPutBack: () => this.#wakeup.ring(),
     });
     this.#wakeups = new Wakeups({
@@ -152,9 +155,18 @@ export class RabbitTransport implements Transport {
     if (!config['rabbitmq.handOver']) return deliveries;
     const room = this.#inbox.roomForOwn(Math.min(this.#room(), config['delivery.claimBatch']));
     if (room === 0) return deliveries;
-    this.#inbox.add(room >= deliveries.length ? deliveries : deliveries.slice(0, room));
-    this.#wakeup.ring();
-    return deliveries.slice(room);
+    const taken: DueDelivery[] = [];
+    const rest: DueDelivery[] = [];
+    for (const delivery of deliveries) {
+      // What waits for room there is for all workers.
+      const isTaken = taken.length < room && !this.#claimer.isReady(delivery.endpointId);
+      (isTaken ? taken : rest).push(delivery);
+    }
+    if (taken.length > 0) {
+      this.#inbox.add(taken);
+      this.#wakeup.ring();
+    }
+    return rest;
   }
 
   endpointChanged(endpointId: EndpointId): void {
@@ -182,6 +194,7 @@ export class RabbitTransport implements Transport {
         await sleep(ERROR_PAUSE_MS, signal);
       }
     }
+    await within(SORT_OUT_MS, this.#named.sorted());
     const left = await this.#inbox.stop();
     this.#deps.onOwnLeft(left.filter(({ message }) => message === null));
     const beside = left.filter(({ message }) => message !== null);

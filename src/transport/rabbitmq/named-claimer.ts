@@ -22,6 +22,8 @@ export interface NamedClaimerDeps extends Pick<
   readonly onMessages?: (fate: MessageFate, count: number) => void;
   /** Done with deliveries that were handed over without a message. */
   readonly onOwnDone: (deliveries: readonly NamedDelivery[]) => void;
+  /** Other processes are to look at the lane of an endpoint. */
+  readonly tellOthers: (endpointId: EndpointId) => void;
   /** Messages wait again that had been taken. */
   readonly onPutBack: () => void;
 }
@@ -34,6 +36,7 @@ export class NamedClaimer {
   readonly #deps: NamedClaimerDeps;
   readonly #inFlight = new Map<string, Waiting>();
   readonly #fullSinceMs = new Map<EndpointId, number>();
+  #sorting: Promise<void> = Promise.resolve();
   #seenDueMs = 0;
   #seenAtMs = -Infinity;
 
@@ -83,8 +86,8 @@ export class NamedClaimer {
       if (isOpen && !this.#deps.lanes.isReady(endpointId)) active.push(target);
       else {
         // The lane has older work of this endpoint, or probes it, or it takes none: its messages add nothing to what the database says.
-        this.#leave(endpointId);
-        if (target?.state === 'active') this.#deps.lanes.note(endpointId, 0);
+        if (target?.state === 'active') this.#leaveToLane(endpointId, 0);
+        else this.#leave(endpointId);
       }
     }
     if (active.length === 0) return [];
@@ -108,8 +111,7 @@ export class NamedClaimer {
       const fullSinceMs = this.#fullSinceMs.get(endpointId) ?? now;
       this.#fullSinceMs.set(endpointId, fullSinceMs);
       if (retryAfterMs !== null || now - fullSinceMs >= FULL_MS) {
-        this.#leave(endpointId);
-        this.#deps.lanes.note(endpointId, retryAfterMs ?? 0);
+        this.#leaveToLane(endpointId, retryAfterMs ?? 0);
       }
       return { target, messages: [], permits };
     }
@@ -178,7 +180,10 @@ export class NamedClaimer {
     if (work.length > own.length) this.#deps.onMessages?.('claimed', work.length - own.length);
     // From here on the lease says whose they are.
     this.#ownDone(own);
-    if (without.length > 0) void this.#sortOut(without);
+    if (without.length > 0) {
+      const sorting = this.#sortOut(without);
+      this.#sorting = this.#sorting.then(() => sorting);
+    }
     return work;
   }
 
@@ -205,12 +210,12 @@ export class NamedClaimer {
     }
   }
 
-  /** Not due, or leased by another worker: the message waits in a retry queue; for moments, this process keeps it in mind. */
+  /** Not due, or leased by another worker: the message waits in a retry queue; for moments, this process keeps it in mind. Where there is no message, none is made. */
   async #postpone(early: readonly { message: Waiting; inMs: number }[]): Promise<void> {
-    const long = early.filter(({ inMs }) => inMs >= SHORTEST_PAUSE_MS);
+    const long = early.filter(({ message, inMs }) => inMs >= SHORTEST_PAUSE_MS && message.message !== null);
     for (const { message, inMs } of early) {
-      if (inMs >= SHORTEST_PAUSE_MS) continue;
-      this.#deps.lanes.note(message.endpointId, Math.max(0, inMs));
+      if (inMs < SHORTEST_PAUSE_MS) this.#deps.lanes.note(message.endpointId, Math.max(0, inMs));
+      else if (message.message !== null) continue;
       this.drop([message], 'early');
     }
     if (long.length === 0) return;
@@ -220,6 +225,11 @@ export class NamedClaimer {
       long.map(({ message }) => message),
       'early',
     );
+  }
+
+  /** Resolves when what could not be claimed has gone where it belongs. */
+  sorted(): Promise<void> {
+    return this.#sorting;
   }
 
   /** A process that stops leaves to others at once what waited beside something that it has in flight. When that fails, their sweep finds it. */
@@ -232,10 +242,19 @@ export class NamedClaimer {
     if (own.length > 0) this.#deps.onOwnDone(own);
   }
 
-  /** All waiting messages of an endpoint whose deliveries stay due in the database. */
-  #leave(endpointId: EndpointId): void {
+  /** As `leave`, of an endpoint that takes deliveries. No other process has heard of those that came without a message. */
+  #leaveToLane(endpointId: EndpointId, inMs: number): void {
+    const left = this.#leave(endpointId);
+    this.#deps.lanes.note(endpointId, inMs);
+    if (left.some(({ message }) => message === null)) this.#deps.tellOthers(endpointId);
+  }
+
+  /** All that waits of an endpoint: the deliveries stay due in the database. */
+  #leave(endpointId: EndpointId): readonly Waiting[] {
     this.#fullSinceMs.delete(endpointId);
-    this.drop(this.#deps.inbox.take(endpointId, Infinity), 'left');
+    const left = this.#deps.inbox.take(endpointId, Infinity);
+    this.drop(left, 'left');
+    return left;
   }
 }
 
