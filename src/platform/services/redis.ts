@@ -102,20 +102,27 @@ export class LocalRedisCluster {
   /** Of the first node; a client finds the others. */
   readonly url: string;
   readonly nodes: readonly LocalRedis[];
+  /** On which the nodes talk to each other. By default ten thousand above the others, where outgoing connections have theirs. */
+  readonly #busPorts: readonly number[];
 
-  private constructor(nodes: readonly LocalRedis[]) {
+  private constructor(nodes: readonly LocalRedis[], busPorts: readonly number[]) {
     this.nodes = nodes;
+    this.#busPorts = busPorts;
     this.url = nodes[0]!.url;
   }
 
   /** Returns when all slots are served. @throws as LocalRedis.start */
   static async start(options: LocalRedisOptions = {}): Promise<LocalRedisCluster> {
     const settings = { 'cluster-enabled': 'yes', 'cluster-node-timeout': '2000', ...options.settings };
+    const busPorts = await freePorts(NODES);
     const started = await Promise.allSettled(
-      Array.from({ length: NODES }, () => LocalRedis.start({ ...options, settings })),
+      busPorts.map((busPort) =>
+        LocalRedis.start({ ...options, settings: { ...settings, 'cluster-port': String(busPort) } }),
+      ),
     );
     const cluster = new LocalRedisCluster(
       started.filter((one) => one.status === 'fulfilled').map((one) => one.value),
+      busPorts,
     );
     try {
       const failed = started.find((one) => one.status === 'rejected');
@@ -133,7 +140,7 @@ export class LocalRedisCluster {
   }
 
   async #join(): Promise<void> {
-    const addresses = this.nodes.map((node) => `127.0.0.1:${node.port}`);
+    const addresses = this.nodes.map((node, n) => `127.0.0.1:${node.port}@${this.#busPorts[n]}`);
     const cli = await requireProgram('redis', 'redis-cli');
     const args = ['--cluster', 'create', ...addresses, '--cluster-yes'];
     await promisify(execFile)(cli, args, { timeout: JOIN_LIMIT_MS });
