@@ -209,7 +209,7 @@ export const keys = {
     default: 1_000,
     min: 10,
     unit: 'ms',
-    text: 'Longest pause of an idle publisher between two looks for rows that other processes wrote.',
+    text: 'Longest pause of a publisher between two looks for rows that other processes wrote.',
   },
   'redis.url': {
     type: 'string',

@@ -1,7 +1,8 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
 import { until } from '../../test/support/until.ts';
-import { loadConfig } from '../config/index.ts';
+import { type Config, loadConfig } from '../config/index.ts';
 import { type DeliveryId, type EndpointId, newId } from '../shared/ids.ts';
 import type { MessageBroker, OutgoingMessage, PublishFailure } from '../transport/port.ts';
 import { claimMessages, insertMessages } from './outbox.sql.ts';
@@ -36,11 +37,15 @@ afterEach(async () => {
   await test.close();
 });
 
-const start = (instance: string, on: MessageBroker = broker): OutboxPublisher => {
+const start = (
+  instance: string,
+  on: MessageBroker = broker,
+  overrides: Partial<Config> = {},
+): OutboxPublisher => {
   const publisher = new OutboxPublisher({
     database: test.database,
     broker: on,
-    config: loadConfig({}, { 'outbox.pollMs': 20, 'outbox.batch': 7 }),
+    config: loadConfig({}, { 'outbox.pollMs': 20, 'outbox.batch': 7, ...overrides }),
     instance,
     onError: (error) => {
       throw error;
@@ -50,12 +55,13 @@ const start = (instance: string, on: MessageBroker = broker): OutboxPublisher =>
   publisher.start();
   return publisher;
 };
-const write = async (count: number): Promise<string[]> => {
-  const rows = Array.from({ length: count }, () => ({
-    outboxId: newId<DeliveryId>(Date.now()),
-    deliveryId: newId<DeliveryId>(Date.now()),
-    endpointId: newId<EndpointId>(Date.now()),
-  }));
+const handedOver = () => ({
+  deliveryId: newId<DeliveryId>(Date.now()),
+  endpointId: newId<EndpointId>(Date.now()),
+});
+const isSent = (outboxId: string) => () => broker.sent.some(({ id }) => id === outboxId);
+const write = async (count: number, at = Date.now()): Promise<string[]> => {
+  const rows = Array.from({ length: count }, () => ({ outboxId: newId<DeliveryId>(at), ...handedOver() }));
   await test.database.transaction(async (tx) => {
     await tx.query({
       text: `INSERT INTO relayops.delivery_work (delivery_id, event_id, tenant_id, endpoint_id, due_at)
@@ -111,6 +117,31 @@ it('leaves rows alone while another has them in hand, and takes them when that c
   await untilLeft(0);
   expect(Date.now() - started).toBeGreaterThan(250);
   expect(broker.sent.at(-1)!.id).toBe(first);
+});
+
+it('finds what others wrote or left, under load and after a slow look from the beginning (SPEC F2)', async () => {
+  const slowMs = 500;
+  const lock = await test.database.requests.connect();
+  await lock.query('BEGIN');
+  await lock.query('LOCK TABLE relayops.outbox_messages IN ACCESS EXCLUSIVE MODE');
+  const publisher = start('one', broker, { 'outbox.claimMs': 600, 'rabbitmq.confirmTimeoutMs': 500 });
+  await pause(slowMs);
+  await lock.query('COMMIT');
+  lock.release();
+  // What it commits itself, all the time.
+  const load = setInterval(() => publisher.offer([handedOver()]), 5);
+  try {
+    const [left] = await write(1, Date.now() - 3_600_000);
+    await claimMessages(test.database.delivery, FLOOR, { publisher: 'vanished', ms: 300 });
+    const [written] = await write(1);
+    const started = Date.now();
+    await until('a new row is found', isSent(written!), Boolean);
+    expect(Date.now() - started).toBeLessThan(300);
+    await until('one whose publisher vanished is found', isSent(left!), Boolean);
+    expect(Date.now() - started).toBeLessThan(slowMs / 0.05 / 4);
+  } finally {
+    clearInterval(load);
+  }
 });
 
 it('claims nothing while the broker is away, and gives back what it was offered', async () => {

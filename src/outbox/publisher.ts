@@ -32,7 +32,7 @@ const FIRST_ID = firstIdAt(0);
 const FLOOR_MARGIN_MS = 2_000;
 /** A claim from the very beginning finds what came later still, and rows whose publisher vanished. */
 const FULL_LOOK_MS = 1_000;
-/** A look from the beginning wades through all dead entries while something holds back vacuum: it may take this share of the time. */
+/** A look from the beginning wades through all dead entries while something holds back vacuum: it may take this share of the time, up to a pause of one claim time, so that what a vanished publisher held is found within another. */
 const FULL_LOOK_TIME_SHARE = 0.05;
 /** Confirmed rows are gathered for this long: nobody waits for their removal, and each costs a statement. */
 const REMOVE_AFTER_MS = 50;
@@ -63,6 +63,7 @@ export class OutboxPublisher {
   #inFlight = new Set<Promise<void>>();
   #floorId = FIRST_ID;
   #newestMs = 0;
+  #lookAtMs = 0;
   #fullLookAtMs = 0;
   #pausedUntilMs = 0;
   #connectedAtMs = performance.now();
@@ -142,7 +143,7 @@ export class OutboxPublisher {
     const offered = this.#offered.splice(0, limit);
     if (offered.length > 0) this.#send(offered);
     if (this.#offered.length > 0) return true;
-    if (offered.length > 0 && performance.now() < this.#fullLookAtMs) return false;
+    if (offered.length > 0 && performance.now() < this.#lookAtMs) return false;
     const rows = await this.#claim(limit);
     if (rows.length > 0) this.#send(rows.map(toMessage));
     return rows.length === limit;
@@ -157,7 +158,12 @@ export class OutboxPublisher {
     const by = { publisher: instance, ms: config['outbox.claimMs'] };
     const rows = await claimMessages(database.delivery, from, by);
     const now = performance.now();
-    if (isFull) this.#fullLookAtMs = now + Math.max(FULL_LOOK_MS, (now - started) / FULL_LOOK_TIME_SHARE);
+    // Own rows alone do not put off the next look: what workers and others wrote waits no longer under load.
+    this.#lookAtMs = now + (rows.length === limit ? 0 : config['outbox.pollMs']);
+    if (isFull) {
+      const pacedMs = Math.max(FULL_LOOK_MS, (now - started) / FULL_LOOK_TIME_SHARE);
+      this.#fullLookAtMs = now + Math.min(pacedMs, config['outbox.claimMs']);
+    }
     const last = rows.at(-1);
     if (last) this.#newestMs = Math.max(this.#newestMs, timeOfId(last.outbox_id));
     this.#floorId =
@@ -224,6 +230,7 @@ export class OutboxPublisher {
 
   async #giveBack(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
+    this.#lookAtMs = 0;
     this.#fullLookAtMs = 0;
     try {
       await releaseMessages(this.#deps.database.delivery, ids, this.#deps.instance);
