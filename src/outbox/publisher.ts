@@ -2,6 +2,7 @@ import type { Config } from '../config/index.ts';
 import type { Database } from '../platform/db/database.ts';
 import { sleep, Wakeup } from '../shared/abort.ts';
 import { firstIdAt, timeOfId } from '../shared/ids.ts';
+import { Pace } from '../shared/pace.ts';
 import type { DueDelivery, MessageBroker, OutgoingMessage, PublishFailure } from '../transport/port.ts';
 import {
   claimMessages,
@@ -30,10 +31,8 @@ export interface PublishedReport {
 const FIRST_ID = firstIdAt(0);
 /** How far below the newest row that was seen a claim starts: rows of slow transactions and of processes with other clocks come in late. */
 const FLOOR_MARGIN_MS = 2_000;
-/** A claim from the very beginning finds what came later still, and rows whose publisher vanished. */
+/** A claim from the very beginning finds what came later still, and rows whose publisher vanished: paced, up to a pause of one claim time. */
 const FULL_LOOK_MS = 1_000;
-/** A look from the beginning wades through all dead entries while something holds back vacuum: it may take this share of the time, up to a pause of one claim time, so that what a vanished publisher held is found within another. */
-const FULL_LOOK_TIME_SHARE = 0.05;
 /** Confirmed rows are gathered for this long: nobody waits for their removal, and each costs a statement. */
 const REMOVE_AFTER_MS = 50;
 /** How long the broker has to be away first: a connection that is being made is no reason. */
@@ -58,6 +57,7 @@ export class OutboxPublisher {
   readonly #controller = new AbortController();
   readonly #wakeup = new Wakeup();
   readonly #removals: string[] = [];
+  readonly #fullLookPace: Pace;
   #offered: OutgoingMessage[] = [];
   #unconfirmed = 0;
   #inFlight = new Set<Promise<void>>();
@@ -74,6 +74,7 @@ export class OutboxPublisher {
 
   constructor(deps: OutboxPublisherDeps) {
     this.#deps = deps;
+    this.#fullLookPace = new Pace(FULL_LOOK_MS, deps.config['outbox.claimMs']);
   }
 
   start(): void {
@@ -160,10 +161,7 @@ export class OutboxPublisher {
     const now = performance.now();
     // Own rows alone do not put off the next look: what workers and others wrote waits no longer under load.
     this.#lookAtMs = now + (rows.length === limit ? 0 : config['outbox.pollMs']);
-    if (isFull) {
-      const pacedMs = Math.max(FULL_LOOK_MS, (now - started) / FULL_LOOK_TIME_SHARE);
-      this.#fullLookAtMs = now + Math.min(pacedMs, config['outbox.claimMs']);
-    }
+    if (isFull) this.#fullLookAtMs = now + this.#fullLookPace.pauseAfter(now - started);
     const last = rows.at(-1);
     if (last) this.#newestMs = Math.max(this.#newestMs, timeOfId(last.outbox_id));
     this.#floorId =

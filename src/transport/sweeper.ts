@@ -2,6 +2,7 @@ import type { Config } from '../config/index.ts';
 import { findNextDue, type Lane, sweepFromFloors, sweepLanes } from '../delivery/index.ts';
 import type { Database } from '../platform/db/database.ts';
 import type { Clock } from '../shared/clock.ts';
+import { Pace } from '../shared/pace.ts';
 import type { Lanes } from './lanes.ts';
 
 export interface SweeperDeps {
@@ -20,8 +21,6 @@ export interface SweeperDeps {
   readonly onError: (error: unknown, what: string) => void;
 }
 
-/** Full sweeps may take this share of the time, up to a pause of one lease time, so that expired leases are found within another. */
-const SWEEP_TIME_SHARE = 0.05;
 const SWEEP_BATCH = 1_000;
 const PROBE_BATCH = 200;
 const PROBE_MS = 100;
@@ -29,6 +28,7 @@ const PROBE_MS = 100;
 /** Tells the lanes of work that nobody told of: late commits, expired leases, retries that become due, other processes' work. */
 export class Sweeper {
   readonly #deps: SweeperDeps;
+  readonly #fullSweepPace: Pace;
   #sweepAtMs = 0;
   #fullSweepAtMs = 0;
   #isSweeping = false;
@@ -37,6 +37,8 @@ export class Sweeper {
 
   constructor(deps: SweeperDeps) {
     this.#deps = deps;
+    // Expired leases are found within one more lease time.
+    this.#fullSweepPace = new Pace(deps.config['delivery.sweepMs'], deps.config['delivery.leaseMs']);
   }
 
   /** Starts a sweep when it is time, beside the claims, and learns the next due times of endpoints that wait. */
@@ -89,7 +91,7 @@ export class Sweeper {
   }
 
   async #sweepAll(): Promise<void> {
-    const { clock, config, database } = this.#deps;
+    const { clock, database } = this.#deps;
     // Whoever asks for another one while this one reads gets it.
     this.#fullSweepAtMs = Infinity;
     const started = performance.now();
@@ -98,8 +100,7 @@ export class Sweeper {
       swept = await sweepLanes(database.delivery);
       for (const lane of swept) this.#noteSwept(lane);
     } finally {
-      const pacedMs = Math.max(config['delivery.sweepMs'], (performance.now() - started) / SWEEP_TIME_SHARE);
-      const again = clock.now() + Math.min(pacedMs, config['delivery.leaseMs']);
+      const again = clock.now() + this.#fullSweepPace.pauseAfter(performance.now() - started);
       this.#fullSweepAtMs = Math.min(this.#fullSweepAtMs, again);
     }
     await this.#deps.onSwept(swept);

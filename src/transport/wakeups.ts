@@ -1,5 +1,5 @@
 import type { Database } from '../platform/db/database.ts';
-import { sleep } from '../shared/abort.ts';
+import { sleep, within } from '../shared/abort.ts';
 import { type EndpointId, isId } from '../shared/ids.ts';
 
 const CHANNEL = 'relayops_due';
@@ -84,10 +84,10 @@ export class Wakeups {
       }
       this.#firstTry.resolve();
       // An end that fails means that the connection is gone already, which is what we want; one that hangs is left behind.
-      const limit = new AbortController();
-      await Promise.race([client.end().catch(() => undefined), sleep(END_MS, limit.signal)]);
-      // A timer that is left behind would keep the process from ending.
-      limit.abort();
+      await within(
+        END_MS,
+        client.end().catch(() => undefined),
+      );
       await sleep(RECONNECT_MS, signal);
     }
   }
