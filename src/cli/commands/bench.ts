@@ -118,8 +118,8 @@ async function reportAll(options: BenchOptions): Promise<void> {
 }
 
 /**
- * A scenario in a process of its own, as when it is run alone: in one that has run others it meets their heap and their compiled code (latency's
- * p99 was 9.5 ms after others and 4.5 to 6.0 ms alone). Progress goes to this process's standard error.
+ * A scenario in a process of its own, as when it is run alone: in one that has run others it would meet their heap and their compiled code. Progress goes
+ * to this process's standard error.
  * @throws Error when it ends without its object
  */
 async function runApart(scenario: Scenario, options: BenchOptions, workers: number): Promise<BenchObject> {
