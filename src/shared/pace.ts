@@ -10,7 +10,7 @@ export class Pace {
   readonly #longestMs: number;
   #lastMs = 0;
 
-  /** @param longestMs what has to be found is found within it, whatever it costs */
+  /** @param longestMs the longest pause, whatever it costs: what is to be found must not wait for longer */
   constructor(shortestMs: number, longestMs: number) {
     this.#shortestMs = shortestMs;
     this.#longestMs = longestMs;
