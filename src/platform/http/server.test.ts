@@ -3,6 +3,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
+import { testHttpLimits } from '../../../test/support/http-limits.ts';
 import { closeHttpServer, createHttpServer, type HttpServer } from './server.ts';
 
 /** Long after any test here has ended. */
@@ -13,10 +14,8 @@ let app: HttpServer;
 beforeEach(async () => {
   app = await createHttpServer({
     logger: pino({ level: 'silent' }),
-    maxRequestBytes: 1024,
-    requestTimeoutMs: 60_000,
-    maxConnections: 10,
-    version: 'test',
+    maxBodyBytes: 1024,
+    limits: testHttpLimits,
   });
 });
 afterEach(() => app.close());
