@@ -8,6 +8,7 @@ import { EndpointDirectory, SecretBox } from '../endpoints/index.ts';
 import { Acceptor, Admission, OperationalEvents } from '../events/index.ts';
 import { Database } from '../platform/db/database.ts';
 import { parseAllowList } from '../platform/http/address-guard.ts';
+import { FilterPool } from '../platform/expressions/index.ts';
 import { HttpSender } from '../platform/http/sender.ts';
 import { Lifecycle } from '../platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../platform/telemetry/logger.ts';
@@ -81,11 +82,20 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     instance,
     onError: report,
   });
+  const filters = new FilterPool({
+    threads: config['filters.threads'],
+    deadlineMs: config['filters.deadlineMs'],
+    cpuMsPerSecond: config['filters.tenantMsPerSecond'],
+    maxWaitMs: config['filters.maxWaitMs'],
+    onReport: ({ durationMs }) => metrics.filterSeconds.observe(durationMs / 1000),
+    onError: (error) => report(error, 'filters'),
+  });
   const acceptor = new Acceptor({
     database,
     directory,
     config,
     clock,
+    filters,
     outbox: messaging ? () => ({ claim: messaging.publisher.claim() }) : null,
     onWork: (deliveries, outbox) => {
       const rest = messaging?.transport.handOver(deliveries) ?? deliveries;
@@ -162,6 +172,7 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
 
   const lifecycle = new Lifecycle(report);
   lifecycle.add({ name: 'database', stop: () => database.close() });
+  lifecycle.add({ name: 'filters', stop: () => filters.close() });
   lifecycle.add({ name: 'coordination', stop: () => coordination.close() });
   lifecycle.add({ name: 'sender', stop: () => sender.close() });
   lifecycle.add({ name: 'directory', start: () => directory.start(), stop: () => directory.stop() });

@@ -44,6 +44,20 @@ export function coordinationConformance(name: string, open: () => Promise<Coordi
       expect(await coordination.take('t', 3, limit)).toEqual({ ok: true });
     });
 
+    it('charges what is not there as a debt, which is paid before anything is taken again', async () => {
+      const limit = { ratePerSecond: 10, burst: 5 };
+      await coordination.charge('t', 7, limit);
+      const refused = await coordination.take('t', 1, limit);
+      expect(refused.ok).toBe(false);
+      if (!refused.ok) expect(refused.retryAfterMs).toBeGreaterThan(200);
+      await harness.advance(320);
+      expect(await coordination.take('t', 1, limit)).toEqual({ ok: true });
+      await coordination.charge('t', 1_000, limit);
+      const most = await coordination.take('t', 1, limit);
+      if (!most.ok) expect(most.retryAfterMs).toBeLessThanOrEqual(600);
+      expect(most.ok).toBe(false);
+    });
+
     it('keeps buckets apart', async () => {
       const limit = { ratePerSecond: 1, burst: 1 };
       expect(await coordination.take('t', 1, limit)).toEqual({ ok: true });

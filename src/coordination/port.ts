@@ -44,6 +44,9 @@ export interface Coordination {
   /** Takes `n` tokens from a named bucket, all or none. A request above the burst can never succeed and is refused as such. */
   take(bucket: string, n: number, limit: BucketLimit): Promise<TakeResult>;
 
+  /** Takes `n` tokens whether they are there or not. What is missing is a debt, of the burst at most: it is paid before the next `take`. */
+  charge(bucket: string, n: number, limit: BucketLimit): Promise<void>;
+
   /** Takes slots and tokens for deliveries, in one round for all endpoints of a batch. The answer keeps the order of the requests. */
   acquire(requests: readonly PermitRequest[]): Promise<PermitGrant[]>;
 

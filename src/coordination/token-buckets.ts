@@ -45,6 +45,12 @@ export class TokenBuckets {
     this.#store(name, { ...level, tokens: Math.max(Math.min(0, level.tokens), level.tokens - n) });
   }
 
+  /** Takes tokens that need not be there; what is missing is a debt, of the burst at most. */
+  charge(name: string, n: number, limit: BucketLimit): void {
+    const level = this.#level(name, limit);
+    this.#store(name, { ...level, tokens: Math.max(-limit.burst, level.tokens - n) });
+  }
+
   giveBack(name: string, n: number, limit: BucketLimit): void {
     const level = this.#level(name, limit);
     this.#store(name, { ...level, tokens: Math.min(limit.burst, level.tokens + n) });

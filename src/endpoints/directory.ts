@@ -27,7 +27,7 @@ export interface DirectoryDeps {
 export class EndpointDirectory {
   readonly #deps: DirectoryDeps;
   readonly #targets = new Map<EndpointId, DeliveryTarget>();
-  readonly #tables = new Map<TenantId, Promise<RoutingTable>>();
+  readonly #tables = new Map<TenantId, RoutingTable | Promise<RoutingTable>>();
   #refreshing: { readonly controller: AbortController; readonly done: Promise<void> } | undefined;
 
   constructor(deps: DirectoryDeps) {
@@ -77,16 +77,24 @@ export class EndpointDirectory {
     return this.#targets.get(endpointId)?.failing != null;
   }
 
-  async routing(tenantId: TenantId): Promise<RoutingTable> {
+  /** The tenant's table, at once when it is known. */
+  routing(tenantId: TenantId): RoutingTable | Promise<RoutingTable> {
     const known = this.#tables.get(tenantId);
     if (known) return known;
-    const loading = findRouting(this.#deps.database.delivery, tenantId).then(
-      ({ version, rows }) => new RoutingTable(version, rows),
-    );
+    const loading = this.#loadRouting(tenantId);
     if (this.#tables.size >= MAX_TABLES) this.#tables.clear();
     this.#tables.set(tenantId, loading);
-    loading.catch(() => this.forgetRouting(tenantId));
+    loading.then(
+      // Unless it was forgotten meanwhile, because it is old already.
+      (table) => this.#tables.get(tenantId) === loading && this.#tables.set(tenantId, table),
+      () => this.#tables.get(tenantId) === loading && this.forgetRouting(tenantId),
+    );
     return loading;
+  }
+
+  async #loadRouting(tenantId: TenantId): Promise<RoutingTable> {
+    const { version, rows } = await findRouting(this.#deps.database.delivery, tenantId);
+    return new RoutingTable(version, rows);
   }
 
   forgetRouting(tenantId: TenantId): void {

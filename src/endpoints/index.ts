@@ -1,4 +1,5 @@
 export { EndpointDirectory } from './directory.ts';
+export { FilteredEvent } from './filtered-event.ts';
 export {
   countHeldBack,
   giveProbeBack,
@@ -14,6 +15,6 @@ export type { EndpointsDeps } from './endpoints-deps.ts';
 export { EndpointsService, endpointRoutes } from './endpoints.service.ts';
 export { lockNotices, type NoticeRow, removeNotices } from './notices.sql.ts';
 export { isEventType, MAX_EVENT_TYPE_LENGTH } from './patterns.ts';
-export { type Route, type SubscriptionRow } from './routing.ts';
+export { type JudgeElsewhere, type Route, type RoutingTable, type SubscriptionRow } from './routing.ts';
 export { SecretBox } from './secret-box.ts';
 export type { DeliveryTarget, EndpointState, SigningSecret } from './target.ts';

@@ -10,12 +10,16 @@ export interface RoutedEvent {
   /** Present when the event has an idempotency key. */
   readonly bodyHash: Buffer | null;
   readonly routingVersion: number;
-  readonly deliveries: readonly {
-    readonly deliveryId: DeliveryId;
-    readonly endpointId: EndpointId;
-    /** Set: the filter could not be evaluated, and the delivery is stored as failed. */
-    readonly filterError: string | null;
-  }[];
+  readonly deliveryCount: number;
+}
+
+/** One delivery of an event that is written with it. */
+export interface NewDelivery {
+  readonly deliveryId: DeliveryId;
+  readonly eventId: EventId;
+  readonly endpointId: EndpointId;
+  /** Set: the filter could not be evaluated, and the delivery is stored as failed. */
+  readonly filterError: string | null;
 }
 
 export interface AcceptedRow {
@@ -85,6 +89,7 @@ export interface OutboxRows {
 export async function insertEvents(
   db: Queryable,
   rows: readonly RoutedEvent[],
+  deliveries: readonly NewDelivery[],
   idempotencyTtlS: number,
   outbox: OutboxRows | null,
 ): Promise<AcceptedRow[]> {
@@ -98,9 +103,6 @@ export async function insertEvents(
   };
   const payloadAt = rows.map((row) => place(row.event.payload));
   const hashAt = rows.map((row) => (row.bodyHash === null ? null : place(row.bodyHash)));
-  const deliveries = rows.flatMap((row) =>
-    row.deliveries.map((delivery) => ({ ...delivery, eventId: row.eventId })),
-  );
   const result = await db.query<AcceptedRow>(
     accept([
       plainArray(rows.map((row) => row.eventId)),
@@ -118,7 +120,7 @@ export async function insertEvents(
       ),
       textArray(rows.map((row) => row.event.traceparent)),
       textArray(rows.map((row) => row.event.occurredAt?.toISOString())),
-      plainArray(rows.map((row) => row.deliveries.length)),
+      plainArray(rows.map((row) => row.deliveryCount)),
       Buffer.concat(parts, at),
       idempotencyTtlS,
       plainArray(deliveries.map((delivery) => delivery.deliveryId)),

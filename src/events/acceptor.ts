@@ -1,20 +1,23 @@
 import type { Config } from '../config/index.ts';
-import type { EndpointDirectory, Route } from '../endpoints/index.ts';
+import { type EndpointDirectory, FilteredEvent, type Route, type RoutingTable } from '../endpoints/index.ts';
 import type { DueDelivery } from '../outbox/index.ts';
 import { type Database, isTransient, sqlState } from '../platform/db/database.ts';
-import { MAX_FILTERED_BYTES, parseForExpressions } from '../platform/expressions/index.ts';
+import type { FilterPool, Verdict } from '../platform/expressions/index.ts';
 import { sleep } from '../shared/abort.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { RelayError } from '../shared/errors.ts';
-import { type DeliveryId, type EventId, newId, timeOfId } from '../shared/ids.ts';
+import { type DeliveryId, type EventId, newId, type TenantId, timeOfId } from '../shared/ids.ts';
 import {
   findOriginals,
   findStored,
   insertEvents,
+  type NewDelivery,
   type OriginalRow,
   type OutboxRows,
   type RoutedEvent,
 } from './accept.sql.ts';
+import { AcceptLanes, type Laned } from './accept-lanes.ts';
+import { AcceptRoom } from './accept-room.ts';
 import { acceptanceUncertain, backlogFull, idempotencyConflict, stopping } from './events.errors.ts';
 import { bodyHash, type IncomingEvent } from './incoming.ts';
 
@@ -36,6 +39,8 @@ export interface AcceptorDeps {
   readonly directory: EndpointDirectory;
   readonly config: Config;
   readonly clock: Clock;
+  /** For filters that may take long. */
+  readonly filters: Pick<FilterPool, 'judge'>;
   /** On a broker transport: how outbox rows are to be marked. Null when none are written. */
   readonly outbox: (() => OutboxRows) | null;
   /** Called after the commit with the deliveries that are due now, and how their outbox rows were marked. */
@@ -49,6 +54,7 @@ interface GroupReport {
   replayed: number;
 }
 
+/** An event that was taken, and is not answered. */
 interface Waiting {
   readonly event: IncomingEvent;
   readonly resolve: (result: AcceptResult) => void;
@@ -56,117 +62,109 @@ interface Waiting {
   reroutes: number;
 }
 
-type Routed = RoutedEvent & { readonly waiting: Waiting };
+type Routed = RoutedEvent & Laned & { readonly routes: readonly Route[]; readonly waiting: Waiting };
 
 /** How long a group is tried again while the database is away, before its callers get 503. */
 const PATIENCE_MS = 3_000;
 const RETRY_PAUSE_MS = 100;
-/** One event to more endpoints than this is a statement of its own. */
-const MAX_DELIVERIES_A_STATEMENT = 10_000;
 const MAX_REROUTES = 20;
 
 /**
  * Group commit: what arrives while one group is being written makes the next. One group in flight is better than two or three,
  * because the next one grows meanwhile (DESIGN 3). Every caller is answered after the commit of its own event.
+ *
+ * An event is routed when it comes, so that groups are bounded by the deliveries that they make.
  */
 export class Acceptor {
   readonly #deps: AcceptorDeps;
-  #queue: Waiting[] = [];
-  #queuedBytes = 0;
-  #running: Promise<void> | undefined;
+  readonly #lanes: AcceptLanes<Routed>;
+  readonly #room: AcceptRoom;
+  #routing = 0;
+  #routed: (() => void) | undefined;
   #stopped = false;
 
   constructor(deps: AcceptorDeps) {
+    const { config } = deps;
     this.#deps = deps;
+    this.#room = new AcceptRoom({
+      maxEvents: config['ingest.queueMaxEvents'],
+      maxBytes: config['ingest.queueMaxBytes'],
+      maxDeliveries: config['ingest.queueMaxDeliveries'],
+    });
+    const bounds = {
+      maxEvents: config['ingest.groupMaxEvents'],
+      maxBytes: config['ingest.groupMaxBytes'],
+      maxDeliveries: config['ingest.groupMaxDeliveries'],
+    };
+    this.#lanes = new AcceptLanes(bounds, (group) => this.#settleTimed(group));
   }
 
   /** Resolves after the commit. Never rejects: a refusal is a value, so that one bad event of a batch fails alone. */
   accept(event: IncomingEvent): Promise<AcceptResult> {
-    const { config } = this.#deps;
     if (this.#stopped) return Promise.resolve({ ok: false, error: stopping({ retryAfterSeconds: 1 }) });
-    if (
-      this.#queue.length >= config['ingest.queueMaxEvents'] ||
-      this.#queuedBytes >= config['ingest.queueMaxBytes']
-    ) {
-      const detail = 'This process has too many events waiting for their commit.';
+    if (!this.#room.hasRoom(event.tenantId)) {
+      const detail = 'This process has too many events waiting for their commit, in all or of this tenant.';
       return Promise.resolve({ ok: false, error: backlogFull({ detail, retryAfterSeconds: 1 }) });
     }
-    return new Promise((resolve) => {
-      this.#enqueue({ event, resolve, reroutes: 0 });
-    });
+    return new Promise((resolve) => void this.#enter({ event, resolve, reroutes: 0 }));
   }
 
   /** Takes nothing more; resolves when everything taken is answered. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    await this.#running;
+    // Events whose routing was old are routed again.
+    do {
+      if (this.#routing > 0) await new Promise<void>((resolve) => (this.#routed = resolve));
+      await this.#lanes.idle();
+    } while (this.#routing > 0);
   }
 
-  #enqueue(waiting: Waiting): void {
-    this.#queue.push(waiting);
-    this.#queuedBytes += waiting.event.payload.length;
-    this.#running ??= new Promise<void>((resolve) => setImmediate(resolve)).then(() => this.#drain());
-  }
-
-  async #drain(): Promise<void> {
-    while (this.#queue.length > 0) {
-      const group = this.#takeGroup();
-      const started = performance.now();
-      const report = await this.#settle(group);
-      this.#deps.onGroup?.({ ...report, events: group.length, durationMs: performance.now() - started });
+  /** Routes an event and queues it. At once when nothing has to be waited for, which is nearly always. */
+  #enter(waiting: Waiting): void {
+    const place = { tenantId: waiting.event.tenantId, bytes: waiting.event.payload.length, deliveryCount: 0 };
+    this.#room.take(place);
+    this.#routing += 1;
+    const leave = (): void => {
+      this.#room.give(place);
+      this.#routing -= 1;
+      if (this.#routing === 0) this.#routed?.();
+    };
+    const queue = (routed: Routed): void => {
+      this.#room.take(routed);
+      this.#lanes.push(routed);
+      leave();
+    };
+    const fail = (error: unknown): void => {
+      waiting.resolve({ ok: false, error: error as Error });
+      leave();
+    };
+    try {
+      const routed = this.#route(waiting);
+      if (routed instanceof Promise) routed.then(queue, fail);
+      else queue(routed);
+    } catch (error) {
+      fail(error);
     }
-    this.#running = undefined;
   }
 
-  #takeGroup(): Waiting[] {
-    const { config } = this.#deps;
-    let bytes = 0;
-    let count = 0;
-    while (count < this.#queue.length && count < config['ingest.groupMaxEvents']) {
-      bytes += this.#queue[count]!.event.payload.length;
-      if (count > 0 && bytes > config['ingest.groupMaxBytes']) break;
-      count += 1;
-    }
-    const group = this.#queue.splice(0, count);
-    for (const waiting of group) this.#queuedBytes -= waiting.event.payload.length;
-    return group;
+  async #settleTimed(group: readonly Routed[]): Promise<void> {
+    const started = performance.now();
+    const report = await this.#settle(group);
+    this.#deps.onGroup?.({ ...report, events: group.length, durationMs: performance.now() - started });
   }
 
-  /** Answers everyone in the group. */
-  async #settle(group: readonly Waiting[]): Promise<GroupReport> {
+  /** Answers everyone in the group, but those that have to be routed again. */
+  async #settle(group: readonly Routed[]): Promise<GroupReport> {
     const report = { stored: 0, replayed: 0 };
+    for (const routed of group) this.#room.give(routed);
     const { firsts, repeats } = foldRepeats(group);
-    const missing = await this.#routeAndWrite(firsts, report);
+    const missing: Waiting[] = [];
+    await this.#answering(
+      firsts.map(({ waiting }) => waiting),
+      async () => void missing.push(...(await this.#write(firsts, report))),
+    );
     await this.#answering([...missing, ...repeats], (rest) => this.#explain(rest, report));
     return report;
-  }
-
-  /**
-   * Routes and writes in runs of bounded size: events to thousands of endpoints would otherwise make one statement of millions of rows.
-   * @returns those that were not written
-   */
-  async #routeAndWrite(firsts: readonly Waiting[], report: GroupReport): Promise<Waiting[]> {
-    const missing: Waiting[] = [];
-    let run: Routed[] = [];
-    let deliveries = 0;
-    const flush = async (): Promise<void> => {
-      const routed = run;
-      run = [];
-      deliveries = 0;
-      const waiting = routed.map((event) => event.waiting);
-      await this.#answering(waiting, async () => void missing.push(...(await this.#write(routed, report))));
-    };
-    for (const waiting of firsts) {
-      await this.#answering([waiting], async () => {
-        const routed = await this.#route(waiting);
-        if (run.length > 0 && deliveries + routed.deliveries.length > MAX_DELIVERIES_A_STATEMENT)
-          await flush();
-        run.push(routed);
-        deliveries += routed.deliveries.length;
-      });
-    }
-    await flush();
-    return missing;
   }
 
   /** Whoever this concerns gets the error, and nobody else. */
@@ -181,43 +179,70 @@ export class Acceptor {
     }
   }
 
-  async #route(waiting: Waiting): Promise<Routed> {
+  #route(waiting: Waiting): Routed | Promise<Routed> {
+    const table = this.#deps.directory.routing(waiting.event.tenantId);
+    return table instanceof Promise
+      ? table.then((loaded) => this.#routeBy(loaded, waiting))
+      : this.#routeBy(table, waiting);
+  }
+
+  #routeBy(table: RoutingTable, waiting: Waiting): Routed | Promise<Routed> {
     const { event } = waiting;
-    const table = await this.#deps.directory.routing(event.tenantId);
     const eventId = newId<EventId>(this.#deps.clock.now());
-    const routes = routesOf(event, eventId, (scope) => table.route(event.type, scope, event.about));
-    return {
+    const routes = event.onlyTo
+      ? [{ endpointId: event.onlyTo, filterError: null }]
+      : table.route(
+          event.type,
+          new FilteredEvent({ id: eventId, type: event.type }, event.payload),
+          (filtered, sources) => this.#judgeElsewhere(event.tenantId, filtered, sources),
+          event.about,
+        );
+    const compose = (found: readonly Route[]): Routed => ({
       eventId,
       event,
+      tenantId: event.tenantId,
+      bytes: event.payload.length,
+      deliveryCount: found.length,
       bodyHash: event.idempotencyKey === null ? null : bodyHash(event),
       routingVersion: table.version,
-      deliveries: routes.map((route) => ({ ...route, deliveryId: newId<DeliveryId>(timeOfId(eventId)) })),
+      routes: found,
       waiting,
-    };
+    });
+    return routes instanceof Promise ? routes.then(compose) : compose(routes);
+  }
+
+  #judgeElsewhere(
+    tenantId: TenantId,
+    { event, text }: FilteredEvent,
+    sources: readonly string[],
+  ): Promise<Verdict[]> {
+    return this.#deps.filters.judge(tenantId, { event, payload: text, sources });
   }
 
   /** Writes the group and answers those that were written. @returns the others */
   async #write(routed: readonly Routed[], report: GroupReport): Promise<Waiting[]> {
     if (routed.length === 0) return [];
     const outbox = this.#deps.outbox?.() ?? null;
-    const stored = await this.#insertPatiently(routed, outbox);
+    const deliveries = routed.flatMap(deliveriesOf);
+    const stored = await this.#insertPatiently(routed, deliveries, outbox);
     if (stored === 'refused') return this.#writeHalves(routed, report);
     report.stored += stored.length;
     const acceptedAt = new Map(stored.map((row) => [row.event_id, row.accepted_at]));
     const due: DueDelivery[] = [];
     const missing: Waiting[] = [];
-    for (const { eventId, deliveries, waiting } of routed) {
+    for (const { eventId, routes, waiting } of routed) {
       const at = acceptedAt.get(eventId);
       if (at === undefined) {
         missing.push(waiting);
         continue;
       }
-      for (const delivery of deliveries) if (delivery.filterError === null) due.push(delivery);
       waiting.resolve({
         ok: true,
-        accepted: { eventId, acceptedAt: at, deliveries: deliveries.length, replayed: false },
+        accepted: { eventId, acceptedAt: at, deliveries: routes.length, replayed: false },
       });
     }
+    for (const delivery of deliveries)
+      if (delivery.filterError === null && acceptedAt.has(delivery.eventId)) due.push(delivery);
     if (due.length > 0) this.#deps.onWork(due, outbox);
     return missing;
   }
@@ -228,6 +253,7 @@ export class Acceptor {
    */
   async #insertPatiently(
     routed: readonly Routed[],
+    deliveries: readonly NewDelivery[],
     outbox: OutboxRows | null,
   ): Promise<{ event_id: EventId; accepted_at: Date }[] | 'refused'> {
     const { database, config, clock } = this.#deps;
@@ -239,7 +265,13 @@ export class Acceptor {
           const stored = await findStored(database.delivery, routed);
           if (stored.length > 0) return stored;
         }
-        return await insertEvents(database.acceptance, routed, config['ingest.idempotencyTtlS'], outbox);
+        return await insertEvents(
+          database.acceptance,
+          routed,
+          deliveries,
+          config['ingest.idempotencyTtlS'],
+          outbox,
+        );
       } catch (error) {
         // The first try committed after all, between our look-up and our second try.
         const conflict = maybeStored && sqlState(error) === UNIQUE_VIOLATION;
@@ -290,45 +322,36 @@ export class Acceptor {
     if (waiting.reroutes > MAX_REROUTES) {
       const detail = "The tenant's subscriptions change faster than events can be routed.";
       waiting.resolve({ ok: false, error: backlogFull({ detail, retryAfterSeconds: 1 }) });
-    } else this.#enqueue(waiting);
+    } else this.#enter(waiting);
   }
 }
 
 const UNIQUE_VIOLATION = '23505';
 
+/** A routed event's deliveries, with IDs of its time. */
+function deliveriesOf({ eventId, routes }: Routed): NewDelivery[] {
+  const atMs = timeOfId(eventId);
+  return routes.map(({ endpointId, filterError }) => ({
+    deliveryId: newId<DeliveryId>(atMs),
+    eventId,
+    endpointId,
+    filterError,
+  }));
+}
+
 /** One key twice in a group: the first is written, the others are answered as repeats of it. */
-function foldRepeats(group: readonly Waiting[]): { firsts: Waiting[]; repeats: Waiting[] } {
+function foldRepeats(group: readonly Routed[]): { firsts: Routed[]; repeats: Waiting[] } {
   const seen = new Set<string>();
-  const firsts: Waiting[] = [];
+  const firsts: Routed[] = [];
   const repeats: Waiting[] = [];
-  for (const waiting of group) {
-    const { tenantId, idempotencyKey } = waiting.event;
+  for (const routed of group) {
+    const { tenantId, idempotencyKey } = routed.event;
     const key = idempotencyKey === null ? null : `${tenantId}/${idempotencyKey}`;
-    if (key !== null && seen.has(key)) repeats.push(waiting);
-    else firsts.push(waiting);
+    if (key !== null && seen.has(key)) repeats.push(routed.waiting);
+    else firsts.push(routed);
     if (key !== null) seen.add(key);
   }
   return { firsts, repeats };
-}
-
-function routesOf(
-  event: IncomingEvent,
-  eventId: EventId,
-  route: (scope: () => { event: { id: string; type: string }; payload: unknown }) => Route[],
-): Route[] {
-  if (event.onlyTo) return [{ endpointId: event.onlyTo, filterError: null }];
-  return route(() => ({ event: { id: eventId, type: event.type }, payload: parsedPayload(event) }));
-}
-
-/** Null for what is not JSON, or nested deeper than the stack: a filter that looks into it then fails visibly. */
-function parsedPayload(event: IncomingEvent): unknown {
-  if (event.payload.length > MAX_FILTERED_BYTES) return null;
-  try {
-    return parseForExpressions(event.payload.toString('utf8'));
-  } catch (error) {
-    if (error instanceof SyntaxError || error instanceof RangeError) return null;
-    throw error;
-  }
 }
 
 function answerRepeat(event: IncomingEvent, original: OriginalRow): AcceptResult {

@@ -207,7 +207,7 @@ function ingestRoutes(app: HttpServer, events: EventsService): void {
       );
       await events.admit(tenantId, parsed.length);
       const valid = parsed.filter((entry): entry is IncomingEvent => !(entry instanceof RelayError));
-      const results = (await events.acceptAll(valid)).values();
+      const results = (await events.acceptAll(valid, () => loopTurns.next(tenantId))).values();
       const answers = parsed.map((entry): AcceptResult =>
         entry instanceof RelayError ? { ok: false, error: entry } : results.next().value!,
       );

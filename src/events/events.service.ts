@@ -6,6 +6,7 @@ import { momentOf } from '../platform/http/moment.ts';
 import { idAfter, type Page, toPage } from '../platform/http/page.ts';
 import { internalError, routeNotFound, serviceUnavailable } from '../platform/http/problem.ts';
 import { RelayError } from '../shared/errors.ts';
+import { TURN_MS } from '../shared/loop-turns.ts';
 import { type EndpointId, firstIdAt, type EventId, isId, type TenantId } from '../shared/ids.ts';
 import type { Admission } from './admission.ts';
 import type { Accepted, Acceptor, AcceptResult } from './acceptor.ts';
@@ -19,6 +20,12 @@ import { checkSize, typeProblem } from './native.ts';
 export interface IngestLimits {
   readonly ingestRate: number | null;
   readonly ingestBurst: number | null;
+}
+
+interface TenantRate {
+  /** Events a second. */
+  readonly rate: number;
+  readonly burst: number;
 }
 
 export interface EventsDeps {
@@ -48,7 +55,7 @@ export class EventsService {
 
   /** Refuses before anything is parsed when there is no room. @throws BACKLOG_FULL, BATCH_TOO_LARGE, RATE_LIMITED */
   async admit(tenantId: TenantId, events: number): Promise<void> {
-    const { admission, coordination, config, limitsOf } = this.#deps;
+    const { admission, coordination, config } = this.#deps;
     const refusal = admission.refusal(tenantId);
     if (refusal !== null) throw backlogFull({ detail: refusal.detail, retryAfterSeconds: BACKLOG_RETRY_S });
     if (events > config['ingest.maxBatchEvents']) {
@@ -56,10 +63,8 @@ export class EventsService {
         detail: `${events} events; at most ${config['ingest.maxBatchEvents']} are allowed.`,
       });
     }
-    const own = limitsOf(tenantId);
-    const limits = own instanceof Promise ? await own : own;
-    const rate = limits.ingestRate ?? config['ingest.ratePerSecond'];
-    const burst = limits.ingestBurst ?? Math.max(rate, config['ingest.rateBurst']);
+    const known = this.#rateOf(tenantId);
+    const { rate, burst } = known instanceof Promise ? await known : known;
     if (events > burst) {
       throw batchTooLarge({
         detail: `${events} events; this tenant may send at most ${burst} at once (its burst).`,
@@ -73,6 +78,16 @@ export class EventsService {
       });
   }
 
+  #rateOf(tenantId: TenantId): TenantRate | Promise<TenantRate> {
+    const { config, limitsOf } = this.#deps;
+    const toRate = ({ ingestRate, ingestBurst }: IngestLimits): TenantRate => {
+      const rate = ingestRate ?? config['ingest.ratePerSecond'];
+      return { rate, burst: ingestBurst ?? Math.max(rate, config['ingest.rateBurst']) };
+    };
+    const limits = limitsOf(tenantId);
+    return limits instanceof Promise ? limits.then(toRate) : toRate(limits);
+  }
+
   /** For metrics: an event was not taken. */
   noteRefusal(error: Error): void {
     if (error instanceof RelayError) this.#deps.onRefused(error.code);
@@ -83,6 +98,7 @@ export class EventsService {
   async accept(event: IncomingEvent): Promise<Accepted> {
     const result = await this.#deps.acceptor.accept(event);
     if (!result.ok) throw result.error;
+    await this.#chargeFanOut(event.tenantId, [result]);
     return result.accepted;
   }
 
@@ -118,9 +134,36 @@ export class EventsService {
     });
   }
 
-  /** Each event on its own: one refusal leaves its neighbours alone. The order is kept. */
-  async acceptAll(events: readonly IncomingEvent[]): Promise<AcceptResult[]> {
-    return Promise.all(events.map((event) => this.#deps.acceptor.accept(event)));
+  /**
+   * Events of one tenant, each on its own: one refusal leaves its neighbours alone. The order is kept.
+   * @param turn resolves when the event loop may be held again: routing a batch may take longer than a moment
+   */
+  async acceptAll(events: readonly IncomingEvent[], turn: () => Promise<void>): Promise<AcceptResult[]> {
+    const accepting: Promise<AcceptResult>[] = [];
+    let turnEnds = performance.now() + TURN_MS;
+    for (const event of events) {
+      if (performance.now() > turnEnds) {
+        await turn();
+        turnEnds = performance.now() + TURN_MS;
+      }
+      accepting.push(this.#deps.acceptor.accept(event));
+    }
+    const results = await Promise.all(accepting);
+    if (events[0]) await this.#chargeFanOut(events[0].tenantId, results);
+    return results;
+  }
+
+  /**
+   * An event counts as many as it has deliveries. The first was taken when the tenant was admitted; the others are known once the
+   * event is routed, and become a debt that the next events wait for.
+   */
+  async #chargeFanOut(tenantId: TenantId, results: readonly AcceptResult[]): Promise<void> {
+    let more = 0;
+    for (const result of results)
+      if (result.ok && !result.accepted.replayed) more += Math.max(0, (result.accepted.deliveries ?? 0) - 1);
+    if (more === 0) return;
+    const { rate, burst } = await this.#rateOf(tenantId);
+    await this.#deps.coordination.charge(`tenant:${tenantId}`, more, { ratePerSecond: rate, burst });
   }
 
   /** @throws NOT_FOUND for another tenant's event as well */

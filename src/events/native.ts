@@ -9,6 +9,9 @@ import type { IncomingEvent } from './incoming.ts';
 
 export const MAX_IDEMPOTENCY_KEY_LENGTH = 512;
 
+/** Types of operational events: who receives one may trust that it is ours. */
+const RESERVED = /^(endpoint|delivery)\./;
+
 /** What an event may have besides its payload: type, key, time and white space, in bytes. */
 export const MAX_ENVELOPE_BYTES = 65_536;
 
@@ -156,6 +159,10 @@ function fieldProblems(envelope: Envelope, context: RequestContext): FieldProble
 export function typeProblem(type: unknown): FieldProblem | null {
   if (type === undefined)
     return { field: 'type', reason: 'is missing', fix: 'Add it, for example "order.paid".' };
+  if (typeof type === 'string' && RESERVED.test(type)) {
+    const fix = 'Send for example "order.paid"; endpoint.* and delivery.* are told by RelayOps itself.';
+    return { field: 'type', reason: 'is reserved for operational events', fix };
+  }
   if (typeof type === 'string' && isEventType(type)) return null;
   return {
     field: 'type',

@@ -1,4 +1,4 @@
-import { FairQueue } from './fair-queue.ts';
+import { TurnQueue } from './turn-queue.ts';
 
 /** Longest piece of work between two turns, in ms. What takes longer asks for another turn. */
 export const TURN_MS = 2;
@@ -9,7 +9,7 @@ export const TURN_MS = 2;
  * for one piece of work, and whoever has little to do passes in between.
  */
 export class LoopTurns<Owner> {
-  readonly #waiting = new FairQueue<Owner, () => void>();
+  readonly #waiting = new TurnQueue<Owner, () => void>();
   #armed = false;
 
   /** Resolves when it is the owner's turn. */

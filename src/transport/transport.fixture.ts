@@ -62,6 +62,7 @@ export async function transportHarness(kind: TransportKind): Promise<TransportHa
     directory,
     config,
     clock: systemClock,
+    filters: { judge: () => Promise.reject(new Error('nothing here has filters')) },
     outbox: null,
     onWork: () => undefined,
   });

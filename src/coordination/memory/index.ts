@@ -21,6 +21,10 @@ export class MemoryCoordination implements Coordination {
     return this.#buckets.take(bucket, n, limit);
   }
 
+  async charge(bucket: string, n: number, limit: BucketLimit): Promise<void> {
+    this.#buckets.charge(bucket, n, limit);
+  }
+
   async acquire(requests: readonly PermitRequest[]): Promise<PermitGrant[]> {
     return requests.map((request) => this.#acquireOne(request));
   }

@@ -106,6 +106,17 @@ export class RedisCoordination implements Coordination {
     return this.#local.take(bucket, n, limit);
   }
 
+  async charge(bucket: string, n: number, limit: BucketLimit): Promise<void> {
+    await this.#availability.known();
+    this.#local.charge(bucket, n, limit);
+    if (this.#availability.mode !== 'shared') return;
+    try {
+      await this.#shared.charge(bucket, n, limit);
+    } catch (error) {
+      this.#availability.failed(error);
+    }
+  }
+
   async acquire(requests: readonly PermitRequest[]): Promise<PermitGrant[]> {
     await this.#availability.known();
     if (this.#availability.mode !== 'shared') return requests.map((request) => this.#acquireLocally(request));

@@ -41,6 +41,10 @@ export class LocalLimits {
     return this.#buckets.take(`t:${bucket}`, n, share, needed);
   }
 
+  charge(bucket: string, n: number, limit: BucketLimit): void {
+    this.#buckets.charge(`t:${bucket}`, n, this.#shareOf(limit));
+  }
+
   /** @param mine slots of the endpoint that this process holds now, from Redis or from here */
   acquire({ endpointId, wanted, limits }: PermitRequest, mine: number): SharedGrant {
     const slots = Math.max(1, Math.floor(limits.maxConcurrency / this.#processes));

@@ -95,6 +95,12 @@ if tonumber(ARGV[5]) > 0 and ARGV[6] ~= '' then
 end
 `);
 
+/** Takes tokens whether they are there or not; the debt is the burst at most. KEYS bucket; ARGV rate, burst, n. */
+export const CHARGE = defineScript(`${NOW}${BUCKET}
+local rate, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
+store(KEYS[1], math.max(-burst, level(KEYS[1], rate, burst) - tonumber(ARGV[3])), rate, burst)
+return 1`);
+
 /**
  * Takes tokens for several takers in turn, each all or none, and then some ahead, if they are there. KEYS bucket; ARGV rate, burst, how many ahead, n of
  * each. Answers how many were taken ahead, and for each taker -1, or the ms until so many are there.

@@ -1,7 +1,7 @@
 import type { RedisConnection } from '../../platform/redis/connection.ts';
 import type { EndpointId } from '../../shared/ids.ts';
 import type { BucketLimit, PermitRequest, TakeResult } from '../port.ts';
-import { ACQUIRE, JOIN, RELEASE, TAKE } from './scripts.ts';
+import { ACQUIRE, CHARGE, JOIN, RELEASE, TAKE } from './scripts.ts';
 
 export interface SharedGrant {
   readonly count: number;
@@ -71,6 +71,11 @@ export class SharedLimits {
         void this.#takeInTurn(queue, bucket, limit);
       }
     });
+  }
+
+  async charge(bucket: string, n: number, { ratePerSecond, burst }: BucketLimit): Promise<void> {
+    this.#ahead.delete(`${bucket}/${ratePerSecond}/${burst}`);
+    await this.#redis.run(CHARGE, [`{${this.#prefix}:t:${bucket}}`], [ratePerSecond, burst, n]);
   }
 
   async #takeInTurn(queue: string, bucket: string, { ratePerSecond, burst }: BucketLimit): Promise<void> {

@@ -15,6 +15,27 @@ describe('filters', () => {
     ['event.type.startsWith("order.") && payload.vip', '{"vip":true}', true],
     ['payload.tags.exists(t, t == "a")', '{"tags":["b","a"]}', true],
     ['has(payload.missing)', '{}', false],
+    // A filter does not depend on how a number was written, or on what a member is called.
+    ['payload.price * payload.qty > 100.0', '{"price":30.5,"qty":4}', true],
+    ['payload.price * payload.qty > 100.0', '{"price":30,"qty":4}', true],
+    ['payload.price * payload.qty > 100.0', '{"price":3e1,"qty":4.0}', true],
+    ['payload.price + payload.tax > 100', '{"price":99.0,"tax":2}', true],
+    ['payload.price + payload.tax > 100', '{"price":99.5,"tax":2}', true],
+    ['payload.price - 0.5 < 99', '{"price":99}', true],
+    ['payload.n / 2 == 2.5', '{"n":5}', true],
+    ['payload.n / 2 == 2.5', '{"n":5.0}', true],
+    ['payload.n % 2 == 1', '{"n":5}', true],
+    ['payload.n % 2.5 == 0', '{"n":5}', true],
+    ['payload.id + 1 == 9007199254740994', '{"id":9007199254740993}', true],
+    ['payload.id + payload.n > 9007199254740994', '{"id":9007199254740993,"n":2}', true],
+    ['size(payload.tags) * payload.price > 3', '{"tags":[1,2],"price":2.5}', true],
+    ['payload.ok == true', '{"ok":true,"constructor":1}', true],
+    ['payload.constructor == 1', '{"constructor":1}', true],
+    ['payload.a.constructor.b == 1', '{"a":{"constructor":{"b":1}}}', true],
+    ['payload.con == 1', '{"con":1,"\\u0063onstructor":[]}', true],
+    ['payload["__proto__"] == 1', '{"__proto__":1}', true],
+    ['payload.toString == 1 && payload.hasOwnProperty == 2', '{"toString":1,"hasOwnProperty":2}', true],
+    ['has(payload.toString) || "valueOf" in payload', '{}', false],
   ])('%s on %s is %s', (source, json, expected) => {
     expect(matches(source, json)).toBe(expected);
   });

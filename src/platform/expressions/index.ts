@@ -1,117 +1,17 @@
-import { Environment } from '@marcbachmann/cel-js';
-
-/** The expression does not parse, does not check, is too large, or does not yield what is wanted. The message is for its author. */
-export class ExpressionError extends Error {
-  constructor(message: string, cause?: unknown) {
-    super(message, { cause });
-    this.name = 'ExpressionError';
-  }
-}
-
-/** What a filter may look at. `payload` is the parsed JSON body, or null when the body is not JSON. */
-export interface FilterScope {
-  readonly event: { readonly id: string; readonly type: string };
-  readonly payload: unknown;
-}
-
-/** A checked filter. */
-export interface Filter {
-  /** @throws ExpressionError when it cannot be evaluated on this event, e.g. because a field is missing */
-  matches(scope: FilterScope): boolean;
-}
-
-/** Larger payloads are not looked into: the time of a filter grows with them, and it runs where events are accepted. */
-export const MAX_FILTERED_BYTES = 131_072;
-
-/** Longest expression source, in characters. */
-export const MAX_EXPRESSION_LENGTH = 4_096;
-
-/** Walking a list for each element of a list is what makes an expression slow, so macros may follow each other but not nest. */
-const MAX_MACROS = 4;
-const MACROS = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
-
-/**
- * CEL always ends: there are no loops but macros over finite lists. How long it takes is bounded by the limits here, by those on
- * macros, and by the size of the payload. See docs/adr/0003-expression-language.md.
- */
-const environment = new Environment({
-  unlistedVariablesAreDyn: false,
-  homogeneousAggregateLiterals: false,
-  limits: {
-    maxAstNodes: 250,
-    maxDepth: 32,
-    maxListElements: 256,
-    maxMapEntries: 256,
-    maxCallArguments: 16,
-  },
-})
-  .registerVariable('event', 'map')
-  .registerVariable('payload', 'dyn');
-
-/** Compiles and type-checks a filter once, when it is saved or loaded. @throws ExpressionError */
-export function compileFilter(source: string): Filter {
-  if (source.length > MAX_EXPRESSION_LENGTH)
-    throw new ExpressionError(`is longer than ${MAX_EXPRESSION_LENGTH} characters`);
-  const program = attempt(() => environment.parse(source));
-  checkCost(program.ast);
-  const check = program.check();
-  if (!check.valid)
-    throw new ExpressionError(firstLine(check.error?.message ?? 'does not check'), check.error);
-  if (check.type !== 'bool' && check.type !== 'dyn')
-    throw new ExpressionError(`yields ${check.type}, not bool`);
-  return {
-    matches: (scope) => {
-      const result: unknown = attempt(() => program(scope as unknown as Record<string, unknown>) as unknown);
-      if (typeof result !== 'boolean') throw new ExpressionError('did not yield a bool');
-      return result;
-    },
-  };
-}
-
-/** @throws ExpressionError for what could hold up acceptance: nested or many macros, and regular expressions, which backtrack here */
-function checkCost(ast: unknown): void {
-  let macros = 0;
-  const visit = (node: unknown, inMacro: boolean): void => {
-    if (Array.isArray(node)) return node.forEach((item) => visit(item, inMacro));
-    if (typeof node !== 'object' || node === null) return;
-    const { op, args } = node as { op?: unknown; args?: unknown };
-    if (op !== 'rcall' || !Array.isArray(args)) return visit(args, inMacro);
-    const [name, target, given] = args as [string, unknown, unknown];
-    if (name === 'matches') throw new ExpressionError('uses matches(): use startsWith, endsWith or contains');
-    const isMacro = MACROS.has(name);
-    if (isMacro && inMacro) throw new ExpressionError(`nests ${name}() in another macro`);
-    if (isMacro && ++macros > MAX_MACROS) throw new ExpressionError(`has more than ${MAX_MACROS} macros`);
-    visit(target, inMacro);
-    visit(given, inMacro || isMacro);
-  };
-  visit(ast, false);
-}
-
-function attempt<T>(work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw new ExpressionError(firstLine(error instanceof Error ? error.message : String(error)), error);
-  }
-}
-
-function firstLine(text: string): string {
-  return text.split('\n', 1)[0] ?? text;
-}
-
-const INT64_MIN = -(2n ** 63n);
-const INT64_MAX = 2n ** 63n - 1n;
-
-/**
- * Parses JSON for expressions: an integer becomes a bigint (CEL's int, 64 bits), so that numbers beyond 2^53 compare exactly;
- * everything else stays as JSON.parse makes it.
- */
-export function parseForExpressions(json: string): unknown {
-  const reviver = (_key: string, value: unknown, context: { source?: string }): unknown => {
-    if (typeof value !== 'number' || context.source === undefined || !/^-?\d+$/.test(context.source))
-      return value;
-    const integer = BigInt(context.source);
-    return integer >= INT64_MIN && integer <= INT64_MAX ? integer : value;
-  };
-  return JSON.parse(json, reviver as Parameters<typeof JSON.parse>[1]) as unknown;
-}
+export {
+  compileFilter,
+  ExpressionError,
+  type Filter,
+  type FilterScope,
+  MAX_EXPRESSION_LENGTH,
+} from './filter.ts';
+export { FilterPool, type FilterPoolOptions, type Verdict } from './filter-pool.ts';
+export { isCheapOn, scalarKey } from './in-place.ts';
+export {
+  isSlowToParse,
+  MAX_FILTERED_BYTES,
+  parseForExpressions,
+  type Path,
+  payloadOf,
+  valueAt,
+} from './payload.ts';

@@ -31,6 +31,7 @@ export function createMetrics() {
     ),
     eventsRefused: counter('events_refused_total', 'Events that were refused, by error code.', ['code']),
     acceptSeconds: histogram('accept_group_seconds', 'Duration of one group commit.'),
+    filterSeconds: histogram('filter_seconds', 'Time that the filters of one event took in a worker thread.'),
     acceptGroupSize: histogram(
       'accept_group_events',
       'Events in one group commit.',

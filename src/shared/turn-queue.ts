@@ -2,7 +2,7 @@
  * A queue whose keys take turns: each key has a line of its own, and the lines are served one item at a time, round
  * robin. A key with thousands of items delays a key with one by one item. The caller bounds the number of items.
  */
-export class FairQueue<Key, Item> {
+export class TurnQueue<Key, Item> {
   /** In the order of their turns: the first is served next. A key without items is absent. */
   readonly #lines = new Map<Key, Line<Item>>();
   #size = 0;
