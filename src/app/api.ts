@@ -31,6 +31,7 @@ export async function createApi(runtime: Runtime): Promise<Api> {
     maxRequestBytes: config['ingest.maxRequestBytes'],
     requestTimeoutMs: config['http.requestTimeoutMs'],
     maxConnections: config['http.maxConnections'],
+    trustedProxies: config['http.trustedProxies'],
     version,
   });
   const tenants = createTenantsService({ database, config, clock, logger });

@@ -14,6 +14,7 @@ import Fastify, {
 } from 'fastify';
 import { isTransient, sqlState } from '../db/database.ts';
 import { type FieldProblem, RelayError } from '../../shared/errors.ts';
+import { clientAddress, trustedProxies } from './client-address.ts';
 import { OpenConnections } from './connections.ts';
 import {
   bodyMalformed,
@@ -32,7 +33,16 @@ export interface HttpServerOptions {
   readonly maxRequestBytes: number;
   readonly requestTimeoutMs: number;
   readonly maxConnections: number;
+  /** Whose X-Forwarded-For counts, as in `http.trustedProxies`. Default: nobody's. */
+  readonly trustedProxies?: readonly string[];
   readonly version: string;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who sent the request, as far as trusted proxies say. `request.ip` is the peer, which may be a proxy. */
+    readonly clientAddress: string;
+  }
 }
 
 const RETRY_AFTER_AWAY_S = 2;
@@ -65,6 +75,20 @@ export async function createHttpServer(options: HttpServerOptions) {
     (httpPart === 'body' ? validators.body : validators.other).compile(schema as object),
   );
   app.server.maxConnections = options.maxConnections;
+  const isTrusted = trustedProxies(options.trustedProxies ?? []);
+  let isWarned = false;
+  app.decorateRequest('clientAddress', {
+    getter(this: FastifyRequest) {
+      const [peer, forwarded] = [this.socket.remoteAddress ?? '', this.headers['x-forwarded-for']];
+      if (forwarded !== undefined && !isTrusted(peer) && !isWarned) {
+        isWarned = true;
+        const text =
+          'X-Forwarded-For is ignored: the peer is not in http.trustedProxies. When it is your proxy, name it there';
+        this.log.warn({ peer }, text);
+      }
+      return clientAddress(peer, forwarded, isTrusted);
+    },
+  });
   app.setErrorHandler<FastifyError>(answerError);
   app.setNotFoundHandler((request, reply) =>
     answer(request, reply, routeNotFound({ detail: 'No such route.' })),
