@@ -181,6 +181,19 @@ describe('an API key', () => {
     expect({ status, code: body['code'] }).toEqual({ status: 401, code: 'CREDENTIAL_REVOKED' });
   });
 
+  it('is trusted no longer when the clock of the process is set back', async () => {
+    const monotonic = { ms: 0, now: () => monotonic.ms };
+    const app = await TenantsApp.start(test.database, { addRoutes: probes, monotonic });
+    const { apiKeyId, key } = await newKey();
+    const there = async () => (await app.call('GET', '/probe/events', { token: key })).status;
+    expect(await there()).toBe(200);
+    await tenants.sql('UPDATE relayops.api_keys SET revoked_at = now() WHERE api_key_id = $1', apiKeyId);
+    app.clock.ms -= 600_000;
+    monotonic.ms += 2_001;
+    expect(await there()).toBe(401);
+    await app.close();
+  });
+
   it('that has expired is refused', async () => {
     const { apiKeyId, key } = await newKey();
     await tenants.sql('UPDATE relayops.api_keys SET expires_at = now() WHERE api_key_id = $1', apiKeyId);

@@ -12,7 +12,13 @@ import { digestOf, mintToken } from './secret-token.ts';
 import { SessionHolder } from './session-holder.ts';
 import { type Opened, type SessionOpener, endSessions } from './session-opener.ts';
 import type { Session } from './session.schemas.ts';
-import { credentialRevoked, passwordResetInvalid, passwordWrong, userRequired } from './tenants.errors.ts';
+import {
+  credentialRevoked,
+  ownPasswordReset,
+  passwordResetInvalid,
+  passwordWrong,
+  userRequired,
+} from './tenants.errors.ts';
 import type { TokenTries } from './token-tries.ts';
 import {
   type PasswordResetRow,
@@ -66,11 +72,13 @@ export class PasswordService {
 
   /**
    * Makes a token by which a user sets a new password. A former one ends; the present password goes on until the token is used.
-   * @throws NOT_FOUND, OWNER_REQUIRED, TARGET_ABOVE_CALLER; as `Issuer.verify`
+   * Not one's own: whoever has found a session could take over the account by it.
+   * @throws NOT_FOUND, OWN_PASSWORD_RESET, OWNER_REQUIRED, TARGET_ABOVE_CALLER; as `Issuer.verify`
    */
   async issueReset(principal: Principal, userId: string): Promise<PasswordReset> {
     const { database, resetTtlS } = this.#options;
     const id = checkedUserId(userId);
+    if (id === userOfActor(principal.actor)) throw ownPasswordReset();
     const resetToken = mintToken('reset');
     const expiresAt = await database.transaction(async (tx) => {
       const issuer = await Issuer.verify(tx, principal, 'users:write');

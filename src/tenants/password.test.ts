@@ -167,6 +167,10 @@ describe('resetting a password', () => {
       expect((await redeem(resetToken)).body.code).toBe('PASSWORD_RESET_INVALID');
   });
 
+  it("is refused for one's own, which needs the current password", async () => {
+    expect((await issue(owner.token, owner.user.userId)).body.code).toBe('OWN_PASSWORD_RESET');
+  });
+
   it('is refused for a token that is unknown', async () => {
     expect((await redeem(`rpt_${randomUUID()}`)).body.code).toBe('PASSWORD_RESET_INVALID');
   });

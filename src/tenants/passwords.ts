@@ -20,7 +20,7 @@ const DIGEST_BYTES = 32;
 /** Each computation holds one of the four threads that DNS and signature checks use as well, so two at a time. */
 const MAX_RUNNING = 2;
 const MAX_WAITING = 64;
-const MAX_WAITING_PER_SHARE = 8;
+const MAX_WAITING_PER_SHARE = 16;
 const RETRY_AFTER_BUSY_S = 2;
 
 /** Hashes and checks passwords, a bounded number at a time; clients and tenants in turn. */

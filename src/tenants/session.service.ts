@@ -163,10 +163,11 @@ export class SessionService {
     const login = await findLogin(this.#options.database.requests, email);
     const turn = turnOfClient(address, email);
     const matches = await this.#options.passwords.verify(turn, login?.password_hash, password);
-    return matches ? login : undefined;
+    // Here and not in the transaction that follows, or its time would tell that the password of a disabled user was right.
+    return matches && login?.disabled === false ? login : undefined;
   }
 
-  /** Undefined when the user is disabled, or its password was changed while the old one was checked. */
+  /** Undefined when the user was disabled, or its password changed, while the password was checked. */
   #openFor(login: LoginRow, address: string): Promise<Opened | undefined> {
     return this.#options.database.transaction(async (tx) => {
       const { tenant_id, user_id, password_hash } = login;

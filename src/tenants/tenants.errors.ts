@@ -96,6 +96,12 @@ export const userRequired = defineError({
   title: 'This needs a signed-in user; an API key has no password.',
   fix: 'Send an access token from /v1/auth/login.',
 });
+export const ownPasswordReset = defineError({
+  code: 'OWN_PASSWORD_RESET',
+  kind: 'forbidden',
+  title: "Nobody resets one's own password: changing it needs the current one.",
+  fix: 'Use POST /v1/me/password, or ask another administrator of the tenant.',
+});
 export const passwordWrong = defineError({
   code: 'PASSWORD_WRONG',
   kind: 'forbidden',

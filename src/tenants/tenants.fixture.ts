@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { loadConfig } from '../config/index.ts';
 import type { Config } from '../config/index.ts';
 import type { Database } from '../platform/db/database.ts';
+import type { Clock } from '../shared/clock.ts';
 import { type HttpServer, createHttpServer } from '../platform/http/server.ts';
 import {
   type TenantsService,
@@ -46,10 +47,15 @@ export class TenantsApp {
     this.clock = clock;
   }
 
-  /** `addRoutes` runs between the guard and the start; `log` gets the lines from level info on. */
+  /** `addRoutes` runs between the guard and the start; `log` gets the lines from level info on. `monotonic` is the wall clock, if not given. */
   static async start(
     database: Database,
-    options: { config?: Partial<Config>; addRoutes?: (app: HttpServer) => void; log?: string[] } = {},
+    options: {
+      config?: Partial<Config>;
+      addRoutes?: (app: HttpServer) => void;
+      log?: string[];
+      monotonic?: Clock;
+    } = {},
   ): Promise<TenantsApp> {
     const config = loadConfig({}, { 'auth.jwtSecret': 's'.repeat(32), ...options.config });
     const { log } = options;
@@ -69,7 +75,13 @@ export class TenantsApp {
       maxConnections: 10,
       version: 'test',
     });
-    const service = createTenantsService({ database, config, clock, monotonic: clock, logger });
+    const service = createTenantsService({
+      database,
+      config,
+      clock,
+      monotonic: options.monotonic ?? clock,
+      logger,
+    });
     registerAuthentication(app, service.authenticator);
     tenantRoutes(app, service);
     options.addRoutes?.(app);

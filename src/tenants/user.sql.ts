@@ -165,10 +165,11 @@ export interface LoginRow {
   readonly user_id: UserId;
   readonly tenant_id: TenantId;
   readonly password_hash: string;
+  readonly disabled: boolean;
 }
 
 const FIND_LOGIN = prepared(`
-  SELECT user_id, tenant_id, password_hash FROM relayops.user_accounts
+  SELECT user_id, tenant_id, password_hash, disabled_at IS NOT NULL AS disabled FROM relayops.user_accounts
   WHERE lower(email) = lower($1) AND deleted_at IS NULL`);
 /** Authentication only: finds the tenant, so it cannot be scoped by it. Index: user_accounts_email. */
 export async function findLogin(db: Queryable, email: string): Promise<LoginRow | undefined> {

@@ -106,3 +106,29 @@ describe('an error of the database', () => {
     }
   });
 });
+
+describe('the address of a client', () => {
+  it('comes from a trusted proxy; an ignored header is said once', async () => {
+    const log: string[] = [];
+    const behind = await createHttpServer({
+      logger: pino({ level: 'warn' }, { write: (line: string) => void log.push(line) }),
+      maxRequestBytes: 1024,
+      requestTimeoutMs: 60_000,
+      maxConnections: 10,
+      trustedProxies: ['10.0.0.0/8'],
+      version: 'test',
+    });
+    behind.get('/address', async ({ clientAddress }) => clientAddress);
+    const ask = async (remoteAddress: string, forwarded?: string) => {
+      const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded };
+      return (await behind.inject({ url: '/address', remoteAddress, headers })).body;
+    };
+    expect(await ask('10.0.0.1', '203.0.113.5')).toBe('203.0.113.5');
+    expect(await ask('10.0.0.1')).toBe('10.0.0.1');
+    expect(log).toEqual([]);
+    for (const _ of ['once', 'twice']) expect(await ask('192.0.2.1', '203.0.113.5')).toBe('192.0.2.1');
+    expect(log).toHaveLength(1);
+    expect(JSON.parse(log[0]!)).toMatchObject({ peer: '192.0.2.1' });
+    await behind.close();
+  });
+});
