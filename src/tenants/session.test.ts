@@ -163,6 +163,21 @@ describe('login', () => {
     expect((await logIn(right, '198.51.100.2')).status).toBe(200);
   });
 
+  it('knows the address of an owner in a process that the owner has not used yet', async () => {
+    const owner = await tenants.signUp();
+    const right = { email: owner.email, password: PASSWORD };
+    expect((await logIn(right, '198.51.100.9')).status).toBe(200);
+    const elsewhere = await TenantsApp.start(test.database);
+    const there = async (password: string, from: string) => {
+      const body = { email: owner.email, password };
+      return (await elsewhere.call('POST', '/v1/auth/login', { body, from })).status;
+    };
+    for (let i = 0; i < 25; i++) await there('wrong', `203.0.113.${i}`);
+    expect(await there(PASSWORD, '203.0.113.200')).toBe(429);
+    expect(await there(PASSWORD, '198.51.100.9')).toBe(200);
+    await elsewhere.close();
+  });
+
   it('treats an unknown account, and a disabled one with the right password, like a known one', async () => {
     const owner = await tenants.signUp();
     const user = await tenants.addUser(owner, 'viewer');
