@@ -10,7 +10,7 @@ import {
   type TenantLimits,
   tenantRoutes,
 } from '../tenants/index.ts';
-import { healthRoutes } from './health.ts';
+import { httpLimits } from './http-limits.ts';
 import type { Runtime } from './runtime.ts';
 import { version } from './version.ts';
 
@@ -25,18 +25,16 @@ const LIMITS_TRUSTED_MS = 5_000;
 /** The HTTP API with every feature's routes, not yet listening. */
 export async function createApi(runtime: Runtime): Promise<Api> {
   const { config, database, clock, logger, directory, secretBox, transport } = runtime;
-  let stopping = false;
   const server = await createHttpServer({
     logger,
-    maxRequestBytes: config['ingest.maxRequestBytes'],
-    requestTimeoutMs: config['http.requestTimeoutMs'],
-    maxConnections: config['http.maxConnections'],
+    maxBodyBytes: config['http.maxBodyBytes'],
+    limits: httpLimits(config),
     trustedProxies: config['http.trustedProxies'],
-    version,
+    documentation: { version },
+    onCut: (reason) => runtime.metrics.connectionsCut.inc({ reason }),
   });
   const tenants = createTenantsService({ database, config, clock, logger });
   registerAuthentication(server, tenants.authenticator);
-  healthRoutes(server, runtime, () => stopping);
 
   const limits = new TenantLimitsCache(runtime);
   const events = new EventsService({
@@ -72,31 +70,9 @@ export async function createApi(runtime: Runtime): Promise<Api> {
   return {
     server,
     stop: async (deadline) => {
-      stopping = true;
       await closeHttpServer(server, deadline);
       await runtime.acceptor.stop();
       await tenants.close();
-    },
-  };
-}
-
-/** Probes and metrics alone, for a role without an API. */
-export async function createProbes(runtime: Runtime): Promise<Api> {
-  const { config, logger } = runtime;
-  let stopping = false;
-  const server = await createHttpServer({
-    logger,
-    maxRequestBytes: 1024,
-    requestTimeoutMs: config['http.requestTimeoutMs'],
-    maxConnections: 100,
-    version,
-  });
-  healthRoutes(server, runtime, () => stopping);
-  return {
-    server,
-    stop: async (deadline) => {
-      stopping = true;
-      await closeHttpServer(server, deadline);
     },
   };
 }

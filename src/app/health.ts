@@ -13,16 +13,19 @@ export interface DependencyState {
   readonly detail: string | null;
 }
 
-/** Liveness, readiness with the state of each dependency, and metrics. Public: nothing in them is a tenant's. */
-export function healthRoutes(app: HttpServer, runtime: Runtime, isStopping: () => boolean): void {
+/** Where a process is in its life. */
+export type Phase = 'starting' | 'serving' | 'stopping';
+
+/** Liveness, readiness with the state of each dependency, and metrics. Nothing in them is a tenant's. */
+export function healthRoutes(app: HttpServer, runtime: Runtime, phase: () => Phase): void {
   app.get('/livez', { config: { auth: 'public' }, schema: { hide: true } }, async () => ({ status: 'ok' }));
 
   app.get('/readyz', { config: { auth: 'public' }, schema: { hide: true } }, async (_request, reply) => {
     const dependencies = await lookAtDependencies(runtime);
-    const stopping = isStopping();
-    const ready = !stopping && dependencies.every(({ up, required }) => up || !required);
+    const now = phase();
+    const ready = now === 'serving' && dependencies.every(({ up, required }) => up || !required);
     return reply.code(ready ? 200 : 503).send({
-      status: stopping ? 'stopping' : ready ? 'ready' : 'not ready',
+      status: now !== 'serving' ? now : ready ? 'ready' : 'not ready',
       role: runtime.config.role,
       instance: runtime.instance,
       intake: runtime.admission.state(),

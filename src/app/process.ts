@@ -4,15 +4,19 @@ import { preparePartitions } from '../delivery/index.ts';
 import { migrate } from '../platform/db/migrate.ts';
 import type { Part } from '../platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../platform/telemetry/logger.ts';
-import { type Api, createApi, createProbes } from './api.ts';
+import type { HttpServer } from '../platform/http/server.ts';
+import { type Admin, createAdmin } from './admin.ts';
+import { type Api, createApi } from './api.ts';
 import { projectFile } from './paths.ts';
 import { createRuntime, type Runtime } from './runtime.ts';
 
 /** One running process of RelayOps. */
 export interface RelayProcess {
   readonly runtime: Runtime;
-  /** Where the API listens; in a role without one, probes and metrics. */
+  /** Where the API listens; in a role without one, `adminUrl`. */
   readonly url: string;
+  /** Where probes and metrics listen. */
+  readonly adminUrl: string;
   /** Intake ends, work in flight finishes within the configured limit, leases are released (SPEC J4). Idempotent. */
   stop(): Promise<void>;
 }
@@ -28,6 +32,7 @@ export async function startProcess(config: Config, logger: Logger): Promise<Rela
   const { lifecycle, worker, janitor, replays, admission } = runtime;
   const role = config.role;
   let api: Api | undefined;
+  let admin: Admin | undefined;
   lifecycle.add({ name: 'partitions', start: () => preparePartitions(runtime.database) });
   lifecycle.add({ name: 'admission', start: () => admission.start(), stop: () => admission.stop() });
   const publisher = runtime.messaging?.publisher;
@@ -56,26 +61,38 @@ export async function startProcess(config: Config, logger: Logger): Promise<Rela
   const http: Part = {
     name: 'http',
     start: async () => {
-      api = role === 'worker' ? await createProbes(runtime) : await createApi(runtime);
+      api = await createApi(runtime);
       await api.server.listen({ host: config['http.host'], port: config['http.port'] });
     },
     stop: (deadline) => api?.stop(deadline),
   };
+  // Stopped last, so that a probe sees the process stop.
+  lifecycle.add({
+    name: 'admin',
+    start: async () => {
+      admin = await createAdmin(runtime);
+      await admin.server.listen({ host: config['http.adminHost'], port: config['http.adminPort'] });
+    },
+    stop: (deadline) => admin?.stop(deadline),
+  });
   // Side by side: a client that keeps its connection open must not take the time that requests in flight need.
-  lifecycle.add(...(role === 'api' ? [] : background), http);
+  lifecycle.add(...(role === 'api' ? [] : background), ...(role === 'worker' ? [] : [http]));
   await lifecycle.start();
+  admin!.enter('serving');
   return {
     runtime,
-    url: urlOf(api!, config),
+    url: api ? urlOf(api.server, config['http.host']) : urlOf(admin!.server, config['http.adminHost']),
+    adminUrl: urlOf(admin!.server, config['http.adminHost']),
     stop: () => {
+      admin!.enter('stopping');
       worker.stopIntake();
       return lifecycle.stop(AbortSignal.timeout(config['shutdown.timeoutMs']));
     },
   };
 }
 
-function urlOf(api: Api, config: Config): string {
-  const { port } = api.server.server.address() as AddressInfo;
-  const host = config['http.host'] === '0.0.0.0' ? '127.0.0.1' : config['http.host'];
+function urlOf(server: HttpServer, listensOn: string): string {
+  const { port } = server.server.address() as AddressInfo;
+  const host = listensOn === '0.0.0.0' ? '127.0.0.1' : listensOn;
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

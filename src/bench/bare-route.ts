@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { type Acceptor, eventRoutes, EventsService } from '../events/index.ts';
+import { httpLimits } from '../app/http-limits.ts';
 import { createHttpServer } from '../platform/http/server.ts';
 import { type EventId, newId } from '../shared/ids.ts';
 import { createTenantsService, registerAuthentication } from '../tenants/index.ts';
@@ -16,10 +17,8 @@ export async function startBareRoute(
   const { config, database, clock, logger, coordination } = system.runtime;
   const server = await createHttpServer({
     logger,
-    maxRequestBytes: config['ingest.maxRequestBytes'],
-    requestTimeoutMs: config['http.requestTimeoutMs'],
-    maxConnections: config['http.maxConnections'],
-    version: 'bench',
+    maxBodyBytes: config['ingest.maxRequestBytes'],
+    limits: httpLimits(config),
   });
   const tenants = createTenantsService({ database, config, clock, logger });
   registerAuthentication(server, tenants.authenticator);

@@ -86,6 +86,7 @@ export async function openBenchSystem(
       'auth.jwtSecret': 'benchmark-benchmark-benchmark-benchmark',
       'secrets.key': SECRETS_KEY,
       'http.port': 0,
+      'http.adminPort': 0,
       'delivery.allowAddresses': ['127.0.0.1/32'],
       ...services?.config,
       ...overrides,

@@ -98,6 +98,7 @@ async function openTemporaryInstallation(
     {
       'database.dataDir': path.join(home, 'postgres'),
       'http.port': 0,
+      'http.adminPort': 0,
       'log.level': 'error',
       'delivery.allowAddresses': [`127.0.0.1/32:${receiverPort}`],
       'health.failuresToOpen': NO_BREAKER,

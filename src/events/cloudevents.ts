@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
+import type { JsonReader } from '../platform/json/json-reader.ts';
 import type { FieldProblem } from '../shared/errors.ts';
 import { cloudEventInvalid } from './events.errors.ts';
 import type { IncomingEvent } from './incoming.ts';
@@ -8,6 +9,7 @@ import {
   isTimestamp,
   MAX_IDEMPOTENCY_KEY_LENGTH,
   type RequestContext,
+  smallValue,
   typeProblem,
 } from './native.ts';
 
@@ -17,22 +19,42 @@ export const STRUCTURED_BATCH = 'application/cloudevents-batch+json';
 /**
  * A CloudEvent in structured mode (CloudEvents HTTP binding 1.0.2, section 3.2). The whole envelope is the payload, byte for byte, and
  * is delivered in structured mode too.
- * @throws CLOUDEVENT_INVALID, PAYLOAD_TOO_LARGE
+ * @param reader stands at the event, in `text`
+ * @throws CLOUDEVENT_INVALID, PAYLOAD_TOO_LARGE, JsonError
  */
-export function structuredEvent(value: unknown, bytes: Buffer, context: RequestContext): IncomingEvent {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+export function structuredEvent(reader: JsonReader, text: Buffer, context: RequestContext): IncomingEvent {
+  const isObject = reader.peek() === '{';
+  const start = reader.at;
+  const attributes = isObject ? readAttributes(reader, text) : {};
+  if (!isObject) {
+    reader.readValue(context.maxPayloadBytes);
     throw cloudEventInvalid({ fields: [{ field: 'body', reason: 'is not an object' }] });
   }
-  const attributes = value as Record<string, unknown>;
   refuseProblems(attributes, '');
-  checkSize(bytes.length, context.maxPayloadBytes);
+  checkSize(reader.at - start, context.maxPayloadBytes);
   return {
     ...common(attributes, context),
     contentType: STRUCTURED,
-    payload: Buffer.from(bytes),
+    payload: Buffer.from(text.subarray(start, reader.at)),
     format: 'cloudevents-structured',
     attributes: null,
   };
+}
+
+const ATTRIBUTES = new Set(['specversion', 'id', 'source', 'type', 'time', 'traceparent']);
+const LONGEST_ATTRIBUTE = Math.max(...Array.from(ATTRIBUTES, (name) => name.length));
+
+/** The attributes that this module looks at; the rest is read over. Of a repeated name the last counts. */
+function readAttributes(reader: JsonReader, text: Buffer): Record<string, unknown> {
+  const attributes: Record<string, unknown> = {};
+  reader.readObject(({ start, end }) => {
+    // Escapes make a name longer than it is: six bytes for one character.
+    const isShort = end - start <= 6 * LONGEST_ATTRIBUTE + 2;
+    const name = isShort ? (JSON.parse(text.toString('utf8', start, end)) as string) : '';
+    const value = reader.readValue();
+    if (ATTRIBUTES.has(name)) attributes[name] = smallValue(text, value);
+  });
+  return attributes;
 }
 
 /** True when a request carries a CloudEvent in binary mode: its attributes are headers. */

@@ -1,9 +1,19 @@
+import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { principalOf } from '../tenants/index.ts';
-import { internalError, mediaTypeUnsupported, toProblem } from '../platform/http/problem.ts';
+import {
+  describeMediaType,
+  internalError,
+  MAX_LISTED_PROBLEMS,
+  mediaTypeUnsupported,
+  type Problem,
+  toProblem,
+} from '../platform/http/problem.ts';
 import type { HttpServer } from '../platform/http/server.ts';
 import { RelayError } from '../shared/errors.ts';
+import { LoopTurns } from '../shared/loop-turns.ts';
+import type { TenantId } from '../shared/ids.ts';
 import type { Accepted, AcceptResult } from './acceptor.ts';
 import {
   binaryEvent,
@@ -13,7 +23,10 @@ import {
   STRUCTURED_BATCH,
   structuredEvent,
 } from './cloudevents.ts';
-import { batchTooLarge, eventInvalid } from './events.errors.ts';
+import { readBatch, readJson } from './batch.ts';
+import { readBody } from './body.ts';
+import { BodyBudget, type BodyHold } from './body-budget.ts';
+import { eventInvalid } from './events.errors.ts';
 import {
   AcceptedEvent,
   BatchResult,
@@ -27,9 +40,22 @@ import {
 } from './event.schemas.ts';
 import type { EventsService } from './events.service.ts';
 import type { IncomingEvent } from './incoming.ts';
-import { arrayElements, objectMembers } from './json-slices.ts';
-import { idempotencyKeyProblem, nativeEvent, parseJson, type RequestContext } from './native.ts';
+import { idempotencyKeyProblem, MAX_ENVELOPE_BYTES, nativeEvent, type RequestContext } from './native.ts';
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Of the ingest routes: bytes of a body, as sent and decoded. */
+    maxBodyBytes?: number;
+  }
+  interface FastifyRequest {
+    /** Of the ingest routes. */
+    bodyHold: BodyHold | null;
+  }
+}
+
+/** Bodies up to this size are read where they arrive: it takes well below a millisecond. */
+const READ_AT_ONCE_BYTES = 65_536;
+const loopTurns = new LoopTurns<TenantId>();
 const tags = ['Events'];
 const EndpointParams = Type.Object({ endpointId: Type.String() });
 const IdempotencyHeaders = Type.Object({
@@ -114,8 +140,23 @@ export function eventRoutes(app: HttpServer, events: EventsService): void {
 
 /** In a scope of their own, where bodies of every content type arrive as the bytes they are. */
 function ingestRoutes(app: HttpServer, events: EventsService): void {
+  const { config } = events;
+  const maxEventBytes = Math.min(
+    config['ingest.maxRequestBytes'],
+    config['ingest.maxPayloadBytes'] + MAX_ENVELOPE_BYTES,
+  );
+  const budget = new BodyBudget(config['ingest.bodyMemoryBytes']);
+  app.decorateRequest('bodyHold', null);
+  app.addHook('preParsing', (request, reply, _payload, done) => {
+    const hold = budget.open(principalOf(request).tenantId);
+    request.bodyHold = hold;
+    reply.raw.once('close', () => hold.release());
+    done();
+  });
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  app.addContentTypeParser('*', (request: FastifyRequest, message: IncomingMessage) =>
+    readBody(message, request.routeOptions.config.maxBodyBytes!, request.bodyHold!),
+  );
   // The schemas here describe; the parsers of this feature check, since they need the bytes as well.
   app.setValidatorCompiler(() => () => true);
   app.addHook('onError', async (_request, _reply, error) => events.noteRefusal(error));
@@ -123,7 +164,7 @@ function ingestRoutes(app: HttpServer, events: EventsService): void {
   app.post(
     '/v1/events',
     {
-      config: { auth: 'events:write' },
+      config: { auth: 'events:write', maxBodyBytes: maxEventBytes },
       schema: {
         tags,
         summary: 'Send an event',
@@ -138,7 +179,7 @@ function ingestRoutes(app: HttpServer, events: EventsService): void {
     async (request, reply) => {
       const { tenantId } = principalOf(request);
       await events.admit(tenantId, 1);
-      const accepted = await events.accept(singleEvent(request, contextOf(request, events, tenantId)));
+      const accepted = await events.accept(await singleEvent(request, contextOf(request, events, tenantId)));
       if (accepted.replayed) reply.header('idempotency-replayed', 'true');
       return reply.code(202).send(toAnswer(accepted));
     },
@@ -147,7 +188,7 @@ function ingestRoutes(app: HttpServer, events: EventsService): void {
   app.post(
     '/v1/events/batch',
     {
-      config: { auth: 'events:write' },
+      config: { auth: 'events:write', maxBodyBytes: config['ingest.maxRequestBytes'] },
       schema: {
         tags,
         summary: 'Send many events',
@@ -159,7 +200,7 @@ function ingestRoutes(app: HttpServer, events: EventsService): void {
     },
     async (request, reply) => {
       const { tenantId } = principalOf(request);
-      const parsed = batchEvents(
+      const parsed = await batchEvents(
         request,
         contextOf(request, events, tenantId),
         events.config['ingest.maxBatchEvents'],
@@ -185,7 +226,7 @@ function ingestRoutes(app: HttpServer, events: EventsService): void {
       return reply.code(202).send({
         accepted,
         rejected: answers.length - accepted,
-        results: answers.map((answer) => toBatchEntry(answer, request)),
+        results: toBatchResults(answers, request),
       });
     },
   );
@@ -215,25 +256,31 @@ function contextOf(
   };
 }
 
-function singleEvent(request: FastifyRequest, context: RequestContext): IncomingEvent {
+/** Large bodies wait for their turn on the event loop; small ones are read at once. */
+async function singleEvent(request: FastifyRequest, context: RequestContext): Promise<IncomingEvent> {
   const body = bodyOf(request);
   if (isBinaryMode(request.headers)) return binaryEvent(request.headers, body, context);
   const mediaType = mediaTypeOf(request);
-  if (mediaType === STRUCTURED) return structuredEvent(parseJson(body), body, context);
-  if (mediaType === 'application/json') return nativeEvent(parseJson(body), body, 0, context);
-  throw mediaTypeUnsupported({
-    detail: 'Send application/json, application/cloudevents+json, or a CloudEvent in binary mode.',
+  const read =
+    mediaType === STRUCTURED ? structuredEvent : mediaType === 'application/json' ? nativeEvent : null;
+  if (read === null)
+    throw mediaTypeUnsupported({
+      detail: `${describeMediaType(mediaType)} Send application/json, ${STRUCTURED}, or a CloudEvent in binary mode.`,
+    });
+  if (body.length > READ_AT_ONCE_BYTES) await loopTurns.next(context.tenantId);
+  return readJson(body, (reader) => {
+    const event = read(reader, body, context);
+    reader.readEnd();
+    return event;
   });
 }
 
 /** Events, or the reason why one is not valid, in order. */
-function batchEvents(
+async function batchEvents(
   request: FastifyRequest,
   context: RequestContext,
   maxEvents: number,
-): (IncomingEvent | RelayError)[] {
-  const body = bodyOf(request);
-  const mediaType = mediaTypeOf(request);
+): Promise<(IncomingEvent | RelayError)[]> {
   if (context.idempotencyKey !== null) {
     throw eventInvalid({
       fields: [
@@ -241,57 +288,14 @@ function batchEvents(
       ],
     });
   }
-  const value = parseJson(body);
-  if (mediaType === STRUCTURED_BATCH) {
-    if (!Array.isArray(value))
-      throw eventInvalid({ fields: [{ field: 'body', reason: 'is not an array of CloudEvents' }] });
-    refuseTooMany(value.length, maxEvents);
-    const slices = arrayElements(body);
-    return value.map((item, i) =>
-      valueOrError(() => structuredEvent(item, body.subarray(slices[i]!.start, slices[i]!.end), context)),
-    );
-  }
-  if (mediaType !== 'application/json')
-    throw mediaTypeUnsupported({ detail: `Send application/json or ${STRUCTURED_BATCH}.` });
-  const { events: items, ...others } = (value ?? {}) as Record<string, unknown>;
-  if (!Array.isArray(items) || items.length === 0) {
-    throw eventInvalid({
-      fields: [
-        {
-          field: 'events',
-          reason: 'is not a non-empty array',
-          fix: 'Send {"events": [{"type": …, "payload": …}]}.',
-        },
-      ],
+  const mediaType = mediaTypeOf(request);
+  const isStructured = mediaType === STRUCTURED_BATCH;
+  if (!isStructured && mediaType !== 'application/json')
+    throw mediaTypeUnsupported({
+      detail: `${describeMediaType(mediaType)} Send application/json or ${STRUCTURED_BATCH}.`,
     });
-  }
-  const unknown = Object.keys(others);
-  if (unknown.length > 0)
-    throw eventInvalid({
-      fields: unknown.map((field) => ({
-        field,
-        reason: 'is not a known field',
-        fix: 'Send "events" alone.',
-      })),
-    });
-  refuseTooMany(items.length, maxEvents);
-  const slices = arrayElements(body, objectMembers(body).get('events')!.start);
-  return items.map((item, i) => valueOrError(() => nativeEvent(item, body, slices[i]!.start, context)));
-}
-
-/** Before any of them is looked at: a body full of wrong little values would make as many errors. @throws BATCH_TOO_LARGE */
-function refuseTooMany(events: number, maxEvents: number): void {
-  if (events > maxEvents)
-    throw batchTooLarge({ detail: `${events} events; at most ${maxEvents} are allowed.` });
-}
-
-function valueOrError<T>(parse: () => T): T | RelayError {
-  try {
-    return parse();
-  } catch (error) {
-    if (error instanceof RelayError) return error;
-    throw error;
-  }
+  const turn = () => loopTurns.next(context.tenantId);
+  return readBatch(bodyOf(request), isStructured ? 'structured' : 'native', context, { maxEvents, turn });
 }
 
 function bodyOf(request: FastifyRequest): Buffer {
@@ -310,13 +314,30 @@ function toAnswer(accepted: Accepted) {
   };
 }
 
-function toBatchEntry(answer: AcceptResult, request: FastifyRequest) {
-  if (answer.ok)
-    return { status: 'accepted' as const, replayed: answer.accepted.replayed, ...toAnswer(answer.accepted) };
-  if (answer.error instanceof RelayError)
-    return { status: 'rejected' as const, error: toProblem(answer.error, request.id) };
-  request.log.error({ err: answer.error }, 'event of a batch failed');
-  return { status: 'rejected' as const, error: toProblem(internalError(), request.id) };
+/** All together list no more problems than one problem document does. */
+function toBatchResults(answers: readonly AcceptResult[], request: FastifyRequest) {
+  let listed = 0;
+  return answers.map((answer) => {
+    if (answer.ok)
+      return {
+        status: 'accepted' as const,
+        replayed: answer.accepted.replayed,
+        ...toAnswer(answer.accepted),
+      };
+    const error = answer.error instanceof RelayError ? answer.error : internalError();
+    if (error !== answer.error) request.log.error({ err: answer.error }, 'event of a batch failed');
+    const problem = toProblem(error, request.id, Math.max(0, MAX_LISTED_PROBLEMS - listed));
+    listed += 1 + (error.occurrence.fields?.length ?? 0);
+    return {
+      status: 'rejected' as const,
+      error: listed > MAX_LISTED_PROBLEMS ? shortened(problem) : problem,
+    };
+  });
+}
+
+/** What a client needs to know of one more rejection. */
+function shortened({ type, status, code, requestId, originalEventId }: Problem) {
+  return { type, status, code, requestId, ...(originalEventId === undefined ? {} : { originalEventId }) };
 }
 
 function isUnavailable(error: Error): boolean {

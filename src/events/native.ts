@@ -1,15 +1,19 @@
-import { isUtf8 } from 'node:buffer';
 import { isEventType, MAX_EVENT_TYPE_LENGTH } from '../endpoints/index.ts';
-import { bodyMalformed } from '../platform/http/problem.ts';
+import { type JsonReader, JsonTooLongError, type Slice } from '../platform/json/json-reader.ts';
+import { cutText, MAX_LISTED_PROBLEMS } from '../platform/http/problem.ts';
 import type { FieldProblem } from '../shared/errors.ts';
 import type { TenantId } from '../shared/ids.ts';
 import { parseMoment } from '../shared/moment.ts';
 import { eventInvalid, payloadTooLarge } from './events.errors.ts';
 import type { IncomingEvent } from './incoming.ts';
-import { objectMembers, type Slice } from './json-slices.ts';
 
 export const MAX_IDEMPOTENCY_KEY_LENGTH = 512;
-const KNOWN = new Set(['type', 'payload', 'idempotencyKey', 'occurredAt']);
+
+/** What an event may have besides its payload: type, key, time and white space, in bytes. */
+export const MAX_ENVELOPE_BYTES = 65_536;
+
+/** Longest value of a field other than the payload, in bytes: a key of 512 characters, all written as escapes. */
+const MAX_FIELD_BYTES = 8_192;
 
 /** What the request adds to an event's own fields. */
 export interface RequestContext {
@@ -20,54 +24,104 @@ export interface RequestContext {
   readonly traceparent: string | null;
 }
 
-/** Parses a JSON body and refuses what is not UTF-8: its bytes could not be delivered as they came. @throws BODY_MALFORMED */
-export function parseJson(body: Buffer): unknown {
-  if (!isUtf8(body)) throw bodyMalformed({ detail: 'The body is not valid UTF-8.' });
-  try {
-    return JSON.parse(body.toString('utf8')) as unknown;
-  } catch (error) {
-    throw bodyMalformed({ detail: `Not valid JSON: ${(error as Error).message}`, cause: error });
-  }
+/** The fields of a native event as they were found. Of a repeated name the last counts, as with JSON.parse. */
+interface Envelope {
+  type?: unknown;
+  idempotencyKey?: unknown;
+  occurredAt?: unknown;
+  payload?: Slice;
+  /** Of unknown names the first few are kept. */
+  readonly unknown: string[];
 }
 
 /**
- * An event in the native form, `{ type, payload, idempotencyKey?, occurredAt? }`.
- * @param value the parsed object, and `text`/`at` the bytes it was parsed from, out of which the payload is cut
- * @throws EVENT_INVALID naming every wrong field, PAYLOAD_TOO_LARGE
+ * An event in the native form, `{ type, payload, idempotencyKey?, occurredAt? }`. The payload's bytes are copied out of
+ * `text` as they are; no value of it is built.
+ * @param reader stands at the event, in `text`
+ * @throws EVENT_INVALID naming every wrong field, PAYLOAD_TOO_LARGE, and what the reader throws
  */
-export function nativeEvent(
-  value: unknown,
-  text: Buffer,
-  at: number,
-  context: RequestContext,
-): IncomingEvent {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+export function nativeEvent(reader: JsonReader, text: Buffer, context: RequestContext): IncomingEvent {
+  if (reader.peek() !== '{') {
+    reader.readValue(context.maxPayloadBytes + MAX_ENVELOPE_BYTES);
     throw eventInvalid({
       fields: [{ field: 'body', reason: 'is not an object', fix: 'Send {"type": …, "payload": …}.' }],
     });
   }
-  const fields = value as Record<string, unknown>;
-  const members = objectMembers(text, at);
-  const problems = fieldProblems(fields, members.get('payload'), context);
+  const envelope = readEnvelope(reader, text, context);
+  const problems = fieldProblems(envelope, context);
   if (problems.length > 0)
     throw eventInvalid({
       detail: problems.map((p) => `${p.field} ${p.reason}`).join('; ') + '.',
       fields: problems,
     });
-  const { start, end } = members.get('payload')!;
-  checkSize(end - start, context.maxPayloadBytes);
+  const { start, end } = envelope.payload!;
   return {
     tenantId: context.tenantId,
-    type: fields['type'] as string,
+    type: envelope.type as string,
     contentType: 'application/json',
-    // A copy when the body holds more than this payload, so that a batch's buffer is not kept alive by one of its events.
+    // A copy, so that a batch's buffer is not kept alive by one of its events.
     payload: Buffer.from(text.subarray(start, end)),
-    idempotencyKey: (fields['idempotencyKey'] as string | undefined) ?? context.idempotencyKey,
+    idempotencyKey: (envelope.idempotencyKey as string | undefined) ?? context.idempotencyKey,
     format: 'native',
     attributes: null,
     traceparent: context.traceparent,
-    occurredAt: typeof fields['occurredAt'] === 'string' ? new Date(fields['occurredAt']) : null,
+    occurredAt: typeof envelope.occurredAt === 'string' ? new Date(envelope.occurredAt) : null,
   };
+}
+
+/** @throws PAYLOAD_TOO_LARGE, EVENT_INVALID when there is no end of unknown fields, JsonError */
+function readEnvelope(reader: JsonReader, text: Buffer, { maxPayloadBytes }: RequestContext): Envelope {
+  const envelope: Envelope = { unknown: [] };
+  const maxBytes = maxPayloadBytes + MAX_ENVELOPE_BYTES;
+  const start = reader.at;
+  reader.readObject((name) => {
+    const field = memberName(text, name);
+    switch (field) {
+      case 'payload':
+        envelope.payload = readPayload(reader, maxPayloadBytes);
+        break;
+      case 'type':
+      case 'idempotencyKey':
+      case 'occurredAt':
+        envelope[field] = smallValue(text, readPayload(reader, maxBytes));
+        break;
+      default:
+        if (envelope.unknown.length > MAX_LISTED_PROBLEMS)
+          throw eventInvalid({ fields: envelope.unknown.map(unknownField) });
+        envelope.unknown.push(field);
+        readPayload(reader, maxBytes);
+    }
+    // Repeated names could make it as large as the body.
+    if (reader.at - start > maxBytes) throw tooLarge(maxPayloadBytes);
+  });
+  return envelope;
+}
+
+/** @throws PAYLOAD_TOO_LARGE before it has read more than that */
+function readPayload(reader: JsonReader, maxBytes: number): Slice {
+  try {
+    return reader.readValue(maxBytes);
+  } catch (error) {
+    if (error instanceof JsonTooLongError) throw tooLarge(maxBytes);
+    throw error;
+  }
+}
+
+function tooLarge(maxBytes: number) {
+  return payloadTooLarge({ detail: `The payload has more than ${maxBytes} bytes, which is the limit.` });
+}
+
+const MAX_NAME_BYTES = 256;
+
+/** The name of a member; a long one, which is none of ours, is cut. */
+export function memberName(text: Buffer, { start, end }: Slice): string {
+  if (end - start > MAX_NAME_BYTES) return cutText(text.toString('utf8', start + 1, start + MAX_NAME_BYTES));
+  return JSON.parse(text.toString('utf8', start, end)) as string;
+}
+
+/** The value of a field of ours. A long one fits none: its place is taken by null, which fits none either. */
+export function smallValue(text: Buffer, { start, end }: Slice): unknown {
+  return end - start > MAX_FIELD_BYTES ? null : (JSON.parse(text.toString('utf8', start, end)) as unknown);
 }
 
 /** @throws PAYLOAD_TOO_LARGE */
@@ -76,27 +130,19 @@ export function checkSize(bytes: number, maxBytes: number): void {
     throw payloadTooLarge({ detail: `The payload has ${bytes} bytes; at most ${maxBytes} are allowed.` });
 }
 
-function fieldProblems(
-  fields: Record<string, unknown>,
-  payload: Slice | undefined,
-  context: RequestContext,
-): FieldProblem[] {
+function unknownField(field: string): FieldProblem {
+  return { field, reason: 'is not a known field', fix: 'Put your own data into "payload".' };
+}
+
+function fieldProblems(envelope: Envelope, context: RequestContext): FieldProblem[] {
   const problems: FieldProblem[] = [];
-  for (const name of Object.keys(fields)) {
-    if (!KNOWN.has(name))
-      problems.push({
-        field: name,
-        reason: 'is not a known field',
-        fix: 'Put your own data into "payload".',
-      });
-  }
-  const type = typeProblem(fields['type']);
+  const type = typeProblem(envelope.type);
   if (type) problems.push(type);
-  if (payload === undefined)
+  if (envelope.payload === undefined)
     problems.push({ field: 'payload', reason: 'is missing', fix: 'Add it; null is allowed.' });
-  const key = keyProblem(fields['idempotencyKey'], context.idempotencyKey);
+  const key = keyProblem(envelope.idempotencyKey, context.idempotencyKey);
   if (key) problems.push(key);
-  const occurredAt = fields['occurredAt'];
+  const { occurredAt } = envelope;
   if (occurredAt !== undefined && !isTimestamp(occurredAt)) {
     problems.push({
       field: 'occurredAt',
@@ -104,7 +150,7 @@ function fieldProblems(
       fix: 'Send for example 2026-01-31T12:00:00Z.',
     });
   }
-  return problems;
+  return [...problems, ...envelope.unknown.map(unknownField)];
 }
 
 export function typeProblem(type: unknown): FieldProblem | null {

@@ -5,13 +5,17 @@
  */
 export type ErrorKind =
   | 'invalid'
+  | 'timeout'
   | 'unauthenticated'
   | 'forbidden'
   | 'not_found'
+  | 'method_not_allowed'
   | 'conflict'
   | 'too_large'
   | 'unsupported_media_type'
+  | 'expectation_failed'
   | 'rate_limited'
+  | 'headers_too_large'
   | 'unavailable'
   | 'internal';
 
@@ -37,6 +41,8 @@ export interface ErrorOccurrence {
   readonly fields?: readonly FieldProblem[];
   /** Whole seconds after which a retry makes sense. */
   readonly retryAfterSeconds?: number;
+  /** Methods that the path takes, where this is about the method. */
+  readonly allow?: readonly string[];
   /** Further members of the problem document, e.g. the ID of the original event. Never a secret. */
   readonly extra?: Readonly<Record<string, unknown>>;
   readonly cause?: unknown;

@@ -24,6 +24,9 @@ declare module 'fastify' {
   }
 }
 
+/** Bytes of a body that is read before anybody is known: an address, a password and a token, written as escapes. */
+const MAX_PUBLIC_BODY_BYTES = 8_192;
+
 /**
  * Guards every route of `app`, before the body is read. Call it once, on the server itself, before features add routes: a route that
  * does not say `config: { auth }` throws when it is added. Only documentation (`schema.hide`) may leave it out.
@@ -31,6 +34,7 @@ declare module 'fastify' {
 export function registerAuthentication(app: HttpServer, authenticator: Authenticator): void {
   app.decorateRequest('principal', null);
   app.addHook('onRoute', (route) => {
+    if (route.config?.auth === 'public') route.bodyLimit ??= MAX_PUBLIC_BODY_BYTES;
     if (route.config?.auth === undefined && route.schema?.hide !== true)
       throw new Error(
         `route ${String(route.method)} ${route.url} does not say who may call it (config.auth)`,

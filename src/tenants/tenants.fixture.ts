@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
+import { testHttpLimits } from '../../test/support/http-limits.ts';
 import { loadConfig } from '../config/index.ts';
 import type { Config } from '../config/index.ts';
 import type { Database } from '../platform/db/database.ts';
@@ -70,10 +71,9 @@ export class TenantsApp {
     };
     const app = await createHttpServer({
       logger,
-      maxRequestBytes: 65_536,
-      requestTimeoutMs: 5_000,
-      maxConnections: 10,
-      version: 'test',
+      maxBodyBytes: 65_536,
+      limits: testHttpLimits,
+      documentation: { version: 'test' },
     });
     const service = createTenantsService({
       database,

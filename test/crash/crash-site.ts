@@ -23,6 +23,7 @@ export class CrashSite {
   readonly receiver: SimulatedReceiver;
   /** Where a relay listens that is not told otherwise. */
   readonly url: string;
+  readonly adminUrl: string;
   readonly apiKey: string;
   readonly #dataDir: string;
   readonly #children = new Set<RelayChild>();
@@ -31,21 +32,22 @@ export class CrashSite {
     server: EmbeddedPostgres,
     dataDir: string,
     simulator: Simulator,
-    port: number,
+    ports: readonly [api: number, admin: number],
     apiKey: string,
   ) {
     this.server = server;
     this.#dataDir = dataDir;
     this.simulator = simulator;
     this.receiver = simulator.receiver('crash');
-    this.url = `http://127.0.0.1:${port}`;
+    this.url = `http://127.0.0.1:${ports[0]}`;
+    this.adminUrl = `http://127.0.0.1:${ports[1]}`;
     this.apiKey = apiKey;
   }
 
   static async open(): Promise<CrashSite> {
     const dataDir = temporaryDataDir('crash');
     // While one of them is down clients keep dialling its port, and must not be given that port themselves.
-    const [database, api] = (await freePorts(2)) as [number, number];
+    const [database, api, admin] = (await freePorts(3)) as [number, number, number];
     const settings = { max_connections: '200' };
     const server = await EmbeddedPostgres.start({ dataDir, port: database, settings });
     await migrate(server.url, projectFile('migrations'));
@@ -57,7 +59,7 @@ export class CrashSite {
     const { key } = await createApiKey(client, tenantId, { name: 'crash', scopes: SCOPES, actor: 'test' });
     await client.end();
     const simulator = await startSimulator({ keep: 0 });
-    return new CrashSite(server, dataDir, simulator, api, key);
+    return new CrashSite(server, dataDir, simulator, [api, admin], key);
   }
 
   async close(): Promise<void> {
@@ -78,6 +80,7 @@ export class CrashSite {
       'database.url': this.server.url,
       'log.level': 'warn',
       'http.port': Number(new URL(this.url).port),
+      'http.adminPort': Number(new URL(this.adminUrl).port),
       'delivery.allowAddresses': ['127.0.0.1/32'],
       'delivery.leaseMs': LEASE_MS,
       'delivery.timeoutMs': 1_000,

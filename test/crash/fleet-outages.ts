@@ -84,7 +84,7 @@ export function outages(opened: () => Fleet): void {
       fleet.workers.map(({ child }) =>
         until(
           `${name} is ${isUp ? 'up' : 'away'} for ${child.instance}`,
-          async () => (await fetch(`${child.url}/readyz`)).json() as Promise<Readiness>,
+          async () => (await fetch(`${child.adminUrl}/readyz`)).json() as Promise<Readiness>,
           ({ dependencies }) => dependencies.find((one) => one.name === name)?.up === isUp,
           OUTAGE_LIMIT_MS,
         ),

@@ -98,10 +98,12 @@ export class Fleet {
       Seat.make({ site, name, servers, config: { ...CONFIG, ...own } });
     const ports = await freePorts(APIS);
     const apis = await Promise.all(
-      ports.map((port, n) => seat(`api-${n + 1}`, { role: 'api', 'http.port': port })),
+      ports.map((port, n) => seat(`api-${n + 1}`, { role: 'api', 'http.port': port, 'http.adminPort': 0 })),
     );
     const workers = await Promise.all(
-      Array.from({ length: WORKERS }, (_, n) => seat(`worker-${n + 1}`, { role: 'worker', 'http.port': 0 })),
+      Array.from({ length: WORKERS }, (_, n) =>
+        seat(`worker-${n + 1}`, { role: 'worker', 'http.port': 0, 'http.adminPort': 0 }),
+      ),
     );
     const fleet = new Fleet(site, rabbitmq, redis, apis, workers);
     await Promise.all(fleet.seats.map((one) => one.start()));
@@ -158,7 +160,7 @@ export class Fleet {
     for (const { child } of this.seats)
       await until(
         `${child.instance} has everything it needs`,
-        async () => (await fetch(`${child.url}/readyz`)).json() as Promise<Readiness>,
+        async () => (await fetch(`${child.adminUrl}/readyz`)).json() as Promise<Readiness>,
         ({ dependencies }) => dependencies.every(({ up }) => up),
         CONNECT_LIMIT_MS,
       );

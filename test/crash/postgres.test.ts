@@ -20,7 +20,7 @@ afterAll(() => site.close());
 const under = (name: string, happening: (traffic: Traffic) => Promise<void>): Promise<Outcome> =>
   underLoad(site, { name, receivers: [site.receiver], settle: () => site.settle() }, happening);
 
-const readiness = async (): Promise<number> => (await fetch(`${site.url}/readyz`)).status;
+const readiness = async (): Promise<number> => (await fetch(`${site.adminUrl}/readyz`)).status;
 
 it.each(['fast', 'immediate'] as const)(
   'answers 503 while PostgreSQL is stopped (%s) and resumes by itself, with nothing lost and nothing stored that was refused (SPEC F5)',
@@ -29,7 +29,7 @@ it.each(['fast', 'immediate'] as const)(
       await site.server.stopServer(how);
       say(`PostgreSQL stopped (${how}) after ${persistent.accepted.size + once.accepted.size} accepted`);
       await until('not ready', readiness, (status) => status === 503, OUTAGE_LIMIT_MS);
-      expect((await fetch(`${site.url}/livez`)).status).toBe(200);
+      expect((await fetch(`${site.adminUrl}/livez`)).status).toBe(200);
       // Both ways of being refused: a group that was being written, and a request that came later.
       await until(
         'refusals',

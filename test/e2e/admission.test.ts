@@ -110,7 +110,7 @@ it('closes intake at the high backlog with 503 and Retry-After, stores nothing t
   expect(sent).toBeGreaterThanOrEqual(BACKLOG_HIGH);
   expect((await api.call('POST', '/v1/events/batch', { events: [event] })).status).toBe(503);
   expect(await relay.count('events', 'tenant_id = $1', tenantId)).toBe(sent);
-  const ready = await api.call<{ intake: { full: boolean } }>('GET', '/readyz');
+  const ready = await relay.admin.call<{ intake: { full: boolean } }>('GET', '/readyz');
   expect(ready).toMatchObject({ status: 200, body: { intake: { full: true } } });
 
   await api.ok('POST', `/v1/endpoints/${endpoint.endpointId}/resume`);

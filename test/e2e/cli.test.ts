@@ -287,15 +287,18 @@ describe('the database', () => {
 });
 
 it('start serves on a database of one’s own and ends with 0 on SIGTERM', async () => {
-  const { child, output, ended } = spawned(['start', '--port', '0'], { RELAYOPS_LOG_LEVEL: 'warn' });
+  const { child, output, ended } = spawned(['start', '--port', '0', '--admin-port', '0'], {
+    RELAYOPS_LOG_LEVEL: 'warn',
+  });
   const line = await until(
     'serving',
     () => output.stdout,
-    (text) => /serving at (\S+)\n/.test(text),
+    (text) => /metrics are at (\S+)\n/.test(text),
     20_000,
   );
   const url = /serving at (\S+)\n/.exec(line)![1]!;
-  expect(await relay.api.at(url).ok('GET', '/readyz')).toMatchObject({ status: 'ready' });
+  const adminUrl = /metrics are at (\S+)\n/.exec(line)![1]!;
+  expect(await relay.api.at(adminUrl).ok('GET', '/readyz')).toMatchObject({ status: 'ready' });
   child.kill('SIGTERM');
   const { code, stderr } = await ended;
   expect(code, stderr).toBe(0);

@@ -507,7 +507,7 @@ describe('what is not well formed is refused, with code, field, reason and fix, 
 });
 
 describe('hostile events', () => {
-  it('that are nested deeply are taken and harm no neighbour, filters or not', async () => {
+  it('that are nested too deep are refused and harm no neighbour', async () => {
     const filtered = relay.receiver('filtered');
     await relay.api.endpoint(filtered.url, 'deep.*', {
       subscriptions: [{ pattern: 'deep.*', filter: 'payload.n > 0' }],
@@ -525,10 +525,11 @@ describe('hostile events', () => {
       `{"events":[${events.join(',')}]}`,
       JSON_TYPE,
     );
-    expect(answer).toMatchObject({ accepted: 3, rejected: 0 });
+    expect(answer).toMatchObject({ accepted: 2, rejected: 1 });
+    expect(answer.results[1]).toMatchObject({ error: { code: 'BODY_TOO_DEEP', status: 413 } });
     await filtered.until((summary) => summary.succeededDeliveries === 2);
-    const failed = await relay.api.deliveries({ type: 'deep.one', state: 'failed' });
-    expect(failed.map(({ reason }) => reason)).toEqual([expect.stringMatching(/^filter_error: /)]);
+    const alone = await relay.api.call('POST', '/v1/events', events[1], JSON_TYPE);
+    expect(alone).toMatchObject({ status: 413, body: { code: 'BODY_TOO_DEEP' } });
   });
 
   it('with a content type beyond ASCII are delivered with it', async () => {

@@ -155,6 +155,6 @@ describe('a receiver (SPEC D9)', () => {
     await relay.api.untilSettled(20_000);
     const { deliveries } = await relay.api.stats();
     expect(deliveries['open'] ?? 0).toBe(0);
-    expect((await relay.api.call('GET', '/livez')).status).toBe(200);
+    expect((await relay.admin.call('GET', '/livez')).status).toBe(200);
   });
 });

@@ -18,7 +18,7 @@ const start = async (config: Partial<Config> = {}): Promise<void> => {
 describe('probes and metrics (SPEC J1)', () => {
   it('say that it lives, that it is ready and what it counted, to anybody', async () => {
     await start({ instance: 'probed' });
-    const nobody = new RelayClient(relay.process.url, '');
+    const nobody = relay.admin;
     await relay.api.endpoint(relay.receiver('probed').url, '*');
     await relay.api.send('probe.one', {}, 'probe');
     await relay.api.send('probe.one', {}, 'probe');
@@ -51,11 +51,15 @@ describe('probes and metrics (SPEC J1)', () => {
 
   it('are all that a worker serves', async () => {
     await start({ role: 'api' });
-    const worker = new RelayClient((await relay.startAnother({ role: 'worker' })).url, relay.api.key);
+    const { url, adminUrl } = await relay.startAnother({ role: 'worker' });
+    expect(url).toBe(adminUrl);
+    const worker = new RelayClient(adminUrl, relay.api.key);
     expect((await worker.call('GET', '/livez')).status).toBe(200);
     expect(await worker.ok('GET', '/readyz')).toMatchObject({ role: 'worker', status: 'ready' });
     expect((await worker.call('GET', '/metrics')).status).toBe(200);
     expect((await worker.call('POST', '/v1/events', { type: 'a.b', payload: 1 })).status).toBe(404);
+    for (const path of ['/livez', '/readyz', '/metrics'])
+      expect((await relay.api.call('GET', path)).status, path).toBe(404);
     // What the API took, the worker delivers.
     const receiver = relay.receiver('split');
     await relay.api.endpoint(receiver.url, 'split.one');
@@ -145,7 +149,7 @@ describe('a graceful stop (SPEC J4)', () => {
     await until(
       'not ready, or gone',
       () =>
-        relay.api.call('GET', '/readyz').then(
+        relay.admin.call('GET', '/readyz').then(
           ({ status }) => status,
           () => 'gone' as const,
         ),

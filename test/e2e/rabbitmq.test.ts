@@ -42,7 +42,7 @@ describeRabbitMq('the RabbitMQ transport (SPEC F2, F4)', (url) => {
     readonly dependencies: { readonly name: string; readonly up: boolean; readonly required: boolean }[];
   }
   const dependency = async () => {
-    const { body } = await relay.api.call<Readiness>('GET', '/readyz');
+    const { body } = await relay.admin.call<Readiness>('GET', '/readyz');
     return body.dependencies.find(({ name }) => name === 'rabbitmq');
   };
   const fates = async (): Promise<Record<string, number>> => {
@@ -340,7 +340,7 @@ describeRabbitMq('a process with RabbitMQ', (url) => {
     await relay.api.endpoint(receiver.url, 'without.*');
     await relay.api.send('without.one');
     await receiver.until((summary) => summary.succeededDeliveries === 1);
-    const { body } = await relay.api.call('GET', '/readyz');
+    const { body } = await relay.admin.call('GET', '/readyz');
     expect(body).toMatchObject({
       status: 'ready',
       dependencies: [

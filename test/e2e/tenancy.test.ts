@@ -19,7 +19,7 @@ interface OpenApi {
 }
 
 /** Routes outside the description of the API: documentation, probes, metrics. Nothing in them is a tenant's. */
-const UNDESCRIBED = /^(\/livez|\/readyz|\/metrics|\/openapi\.json|\/docs(\/.*)?)$/;
+const UNDESCRIBED = /^(\/openapi\.json|\/docs(\/.*)?)$/;
 const UNKNOWN_ID = '01900000-0000-7000-8000-000000000000';
 
 /** What a route needs in its body before it looks for the ID. */

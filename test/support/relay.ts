@@ -17,6 +17,7 @@ export const TEST_SECRETS = {
 const QUICK: Partial<Config> = {
   ...TEST_SECRETS,
   'http.port': 0,
+  'http.adminPort': 0,
   'log.level': 'error',
   'shutdown.timeoutMs': 5_000,
   'delivery.allowAddresses': ['127.0.0.1/32'],
@@ -97,6 +98,11 @@ export class Relay {
     const order = { name: 'test', scopes, actor: 'test' };
     const { key } = await createApiKey(this.test.database.requests, this.tenantId, order);
     return new RelayClient(this.process.url, key);
+  }
+
+  /** Probes and metrics of the first process. */
+  get admin(): RelayClient {
+    return new RelayClient(this.process.adminUrl, '');
   }
 
   receiver(name: string): SimulatedReceiver {

@@ -10,6 +10,7 @@ import { untilStopSignal } from '../stop-signal.ts';
 interface StartOptions {
   readonly role?: Config['role'];
   readonly port?: string;
+  readonly adminPort?: string;
 }
 
 export function startCommand(): Command {
@@ -29,6 +30,7 @@ function serveCommand(name: string, description: string, always: boolean): Comma
     .description(description)
     .option('--role <role>', `one of ${keys.role.values.join(', ')} (${environmentName('role')})`)
     .option('--port <port>', `port of the API (${environmentName('http.port')})`)
+    .option('--admin-port <port>', `port of probes and metrics (${environmentName('http.adminPort')})`)
     .action((options: StartOptions) => serve(options, always));
 }
 
@@ -37,6 +39,7 @@ async function serve(options: StartOptions, demoAlways: boolean): Promise<void> 
   const overrides = {
     ...(options.role ? { role: options.role } : {}),
     ...(options.port ? { 'http.port': Number(options.port) } : {}),
+    ...(options.adminPort ? { 'http.adminPort': Number(options.adminPort) } : {}),
   };
   // From the beginning: a signal during the start stops what has been started, as soon as it is.
   const stopSignal = untilStopSignal();
@@ -53,7 +56,10 @@ async function serve(options: StartOptions, demoAlways: boolean): Promise<void> 
     const config = isDemo ? allowingLoopback(given, [simulatorPort, given['client.listenPort']]) : given;
     relay = await startProcess(config, createLogger(config['log.level'], { service: 'relayops' }));
     if (simulator) await welcome(relay, installation, simulator);
-    else process.stdout.write(`RelayOps (${config.role}) is serving at ${relay.url}\n`);
+    else
+      process.stdout.write(
+        `RelayOps (${config.role}) is serving at ${relay.url}\nProbes and metrics are at ${relay.adminUrl}\n`,
+      );
     await stopSignal;
     process.stdout.write('Stopping: work in flight is finished first. Ctrl-C again ends at once.\n');
   } finally {
@@ -81,6 +87,7 @@ async function welcome(relay: RelayProcess, installation: Installation, simulato
       '',
       `  RelayOps     ${relay.url}`,
       `  API docs     ${relay.url}/docs`,
+      `  Metrics      ${relay.adminUrl}/metrics`,
       `  API key      ${demo.apiKey}`,
       `  Data         ${installation.home?.dataDir ?? 'your database'}`,
       '',

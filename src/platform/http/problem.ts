@@ -4,13 +4,17 @@ import { type ErrorKind, type FieldProblem, defineError } from '../../shared/err
 /** The one place that knows which HTTP status a kind of error has. */
 const STATUS_OF_KIND: Readonly<Record<ErrorKind, number>> = {
   invalid: 400,
+  timeout: 408,
   unauthenticated: 401,
   forbidden: 403,
   not_found: 404,
+  method_not_allowed: 405,
   conflict: 409,
   too_large: 413,
   unsupported_media_type: 415,
+  expectation_failed: 417,
   rate_limited: 429,
+  headers_too_large: 431,
   unavailable: 503,
   internal: 500,
 };
@@ -32,7 +36,21 @@ export interface Problem {
   readonly [member: string]: unknown;
 }
 
-export function toProblem(error: RelayError, requestId: string): Problem {
+/** Errors that one problem document lists. It says how many more there are. */
+export const MAX_LISTED_PROBLEMS = 20;
+const MAX_NAME_LENGTH = 100;
+const MAX_TEXT_LENGTH = 500;
+
+/** What a problem document repeats of a request, cut to a length that a reader needs. */
+export function cutText(text: string, maxLength = MAX_NAME_LENGTH): string {
+  return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1).toWellFormed()}…`;
+}
+
+/**
+ * The answer that describes an error. Whatever the request held, it is small: names and texts are cut, and
+ * `maxErrors` of them are listed.
+ */
+export function toProblem(error: RelayError, requestId: string, maxErrors = MAX_LISTED_PROBLEMS): Problem {
   const { definition, occurrence } = error;
   return {
     ...occurrence.extra,
@@ -40,11 +58,21 @@ export function toProblem(error: RelayError, requestId: string): Problem {
     title: definition.title,
     status: statusOfKind(definition.kind),
     code: definition.code,
-    detail: occurrence.detail ?? definition.title,
+    detail: cutText(occurrence.detail ?? definition.title, MAX_TEXT_LENGTH),
     fix: definition.fix,
     requestId,
-    ...(occurrence.fields ? { errors: occurrence.fields } : {}),
+    ...(occurrence.fields ? { errors: listedProblems(occurrence.fields, maxErrors) } : {}),
   };
+}
+
+function listedProblems(fields: readonly FieldProblem[], maxErrors: number): FieldProblem[] {
+  const listed = fields.slice(0, maxErrors).map(({ field, reason, fix }) => ({
+    field: cutText(field),
+    reason: cutText(reason, MAX_TEXT_LENGTH),
+    ...(fix === undefined ? {} : { fix: cutText(fix, MAX_TEXT_LENGTH) }),
+  }));
+  const more = fields.length - listed.length;
+  return more === 0 ? listed : [...listed, { field: '…', reason: `and ${more} more` }];
 }
 
 export const requestInvalid = defineError({
@@ -59,11 +87,17 @@ export const bodyMalformed = defineError({
   title: 'The request body is not valid JSON.',
   fix: 'Send one JSON document in UTF-8.',
 });
+export const bodyTooDeep = defineError({
+  code: 'BODY_TOO_DEEP',
+  kind: 'too_large',
+  title: 'The request body is nested too deep.',
+  fix: 'Send fewer levels of arrays and objects inside each other.',
+});
 export const bodyTooLarge = defineError({
   code: 'BODY_TOO_LARGE',
   kind: 'too_large',
   title: 'The request body is too large.',
-  fix: 'Send less in one request, or raise ingest.maxRequestBytes.',
+  fix: 'Send less in one request; the detail names the limit.',
 });
 export const mediaTypeUnsupported = defineError({
   code: 'MEDIA_TYPE_UNSUPPORTED',
@@ -71,6 +105,53 @@ export const mediaTypeUnsupported = defineError({
   title: 'This route does not take that content type.',
   fix: 'Use a content type that /openapi.json names for the route.',
 });
+export const contentCodingUnsupported = defineError({
+  code: 'CONTENT_CODING_UNSUPPORTED',
+  kind: 'unsupported_media_type',
+  title: 'The request body is compressed in a way that this route does not decode.',
+  fix: 'Send the body without Content-Encoding; routes that take events decode gzip as well.',
+});
+export const contentCodingInvalid = defineError({
+  code: 'CONTENT_CODING_INVALID',
+  kind: 'invalid',
+  title: 'The request body is not what its Content-Encoding says.',
+  fix: 'Send one complete gzip stream, or leave Content-Encoding out.',
+});
+export const methodNotAllowed = defineError({
+  code: 'METHOD_NOT_ALLOWED',
+  kind: 'method_not_allowed',
+  title: 'This path does not take that method.',
+  fix: 'Use a method that the Allow header names.',
+});
+export const headersTooLarge = defineError({
+  code: 'HEADERS_TOO_LARGE',
+  kind: 'headers_too_large',
+  title: 'The request line and headers are too large.',
+  fix: 'Send at most 16 KiB of them.',
+});
+export const requestMalformed = defineError({
+  code: 'REQUEST_MALFORMED',
+  kind: 'invalid',
+  title: 'This is not a valid HTTP request.',
+  fix: 'Send HTTP/1.1 (RFC 9112) with a Host header.',
+});
+export const requestTimeout = defineError({
+  code: 'REQUEST_TIMEOUT',
+  kind: 'timeout',
+  title: 'The request did not arrive in time.',
+  fix: 'Send it without pauses; docs/configuration.md has the limits (http.headersTimeoutMs, http.requestTimeoutMs).',
+});
+export const expectationFailed = defineError({
+  code: 'EXPECTATION_FAILED',
+  kind: 'expectation_failed',
+  title: 'The Expect header asks for something that is not offered.',
+  fix: 'Leave the header out, or send 100-continue.',
+});
+/** What came where a content type was expected, as a sentence. */
+export function describeMediaType(mediaType: string | undefined): string {
+  return mediaType ? `The body came as ${cutText(mediaType)}.` : 'The body came without a Content-Type.';
+}
+
 export const routeNotFound = defineError({
   code: 'NOT_FOUND',
   kind: 'not_found',

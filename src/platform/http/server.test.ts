@@ -3,6 +3,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
+import { testHttpLimits } from '../../../test/support/http-limits.ts';
 import { closeHttpServer, createHttpServer, type HttpServer } from './server.ts';
 
 /** Long after any test here has ended. */
@@ -13,10 +14,8 @@ let app: HttpServer;
 beforeEach(async () => {
   app = await createHttpServer({
     logger: pino({ level: 'silent' }),
-    maxRequestBytes: 1024,
-    requestTimeoutMs: 60_000,
-    maxConnections: 10,
-    version: 'test',
+    maxBodyBytes: 1024,
+    limits: testHttpLimits,
   });
 });
 afterEach(() => app.close());
@@ -113,11 +112,9 @@ describe('the address of a client', () => {
     const log: string[] = [];
     const behind = await createHttpServer({
       logger: pino({ level: 'warn' }, { write: (line: string) => void log.push(line) }),
-      maxRequestBytes: 1024,
-      requestTimeoutMs: 60_000,
-      maxConnections: 10,
+      maxBodyBytes: 1024,
+      limits: testHttpLimits,
       trustedProxies: ['10.0.0.0/8'],
-      version: 'test',
     });
     behind.get('/address', async ({ clientAddress }) => clientAddress);
     const ask = async (remoteAddress: string, forwarded?: string) => {

@@ -1,41 +1,50 @@
 import { randomBytes } from 'node:crypto';
-import fastifySwagger from '@fastify/swagger';
-import fastifySwaggerUi from '@fastify/swagger-ui';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import { Ajv2020 as Ajv } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import Fastify, {
-  type FastifySchema,
   LogController,
   type FastifyBaseLogger,
   type FastifyError,
-  type FastifyReply,
   type FastifyRequest,
+  type FastifyReply,
 } from 'fastify';
-import { isTransient, sqlState } from '../db/database.ts';
-import { type FieldProblem, RelayError } from '../../shared/errors.ts';
+import { JsonError, JsonReader, JsonTooDeepError, MAX_JSON_DEPTH } from '../json/json-reader.ts';
+import { AllowedMethods } from './allowed-methods.ts';
 import { clientAddress, trustedProxies } from './client-address.ts';
-import { OpenConnections } from './connections.ts';
+import { type CutReason, OpenConnections } from './connections.ts';
+import { serveDocumentation } from './documentation.ts';
+import { answer, answerClientError, answerError, answerExpectation } from './error-answers.ts';
 import {
   bodyMalformed,
-  bodyTooLarge,
-  internalError,
-  mediaTypeUnsupported,
-  queryTimeout,
-  requestInvalid,
+  bodyTooDeep,
+  contentCodingUnsupported,
+  cutText,
+  methodNotAllowed,
+  requestMalformed,
   routeNotFound,
-  serviceUnavailable,
-  toProblem,
 } from './problem.ts';
 
 export interface HttpServerOptions {
   readonly logger: FastifyBaseLogger;
-  readonly maxRequestBytes: number;
-  readonly requestTimeoutMs: number;
-  readonly maxConnections: number;
+  /** Bytes of a request's body, where a route does not say otherwise (`bodyLimit`). */
+  readonly maxBodyBytes: number;
+  readonly limits: HttpLimits;
+  /** Of the API: its OpenAPI document and interactive documentation are served. */
+  readonly documentation?: { readonly version: string };
   /** Whose X-Forwarded-For counts, as in `http.trustedProxies`. Default: nobody's. */
   readonly trustedProxies?: readonly string[];
-  readonly version: string;
+  readonly onCut?: (reason: CutReason) => void;
+}
+
+/** What connections may cost. docs/configuration.md has each under the same name, after `http.`. */
+export interface HttpLimits {
+  readonly maxConnections: number;
+  readonly maxConnectionsPerAddress: number;
+  readonly headersTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+  readonly keepAliveTimeoutMs: number;
+  readonly writeTimeoutMs: number;
 }
 
 declare module 'fastify' {
@@ -45,36 +54,44 @@ declare module 'fastify' {
   }
 }
 
-const RETRY_AFTER_AWAY_S = 2;
-const RETRY_AFTER_SLOW_S = 5;
 const CLOSE_IDLE_EVERY_MS = 20;
 const QUIET_MS = 3_000;
-/** A value that PostgreSQL cannot take, which our own checks should have refused: characters, numbers, times. */
-const BAD_VALUE = new Set(['22021', '22P02', '22007', '22008', '22009']);
-const STATEMENT_TIMEOUT = '57014';
+/** How often Node looks for requests whose time is up. Its default of 30 s would be added to every time-out. */
+const LOOK_FOR_LATE_REQUESTS_MS = 500;
 
-/** A fastify instance with our schemas, errors and documentation; features add their routes to it. */
+/** A fastify instance with our limits, schemas, errors and documentation; features add their routes to it. */
 export async function createHttpServer(options: HttpServerOptions) {
+  const { limits } = options;
   const app = Fastify({
     loggerInstance: options.logger,
     // One line an attempt and one an unexpected error are enough; a line a request would be most of the log.
     logController: new LogController({ disableRequestLogging: true }),
-    bodyLimit: options.maxRequestBytes,
-    requestTimeout: options.requestTimeoutMs,
-    keepAliveTimeout: 72_000,
+    bodyLimit: options.maxBodyBytes,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
     forceCloseConnections: 'idle',
     // A request that comes on an open connection while we stop is answered as any other, and its connection closed behind it: the
     // acceptor runs until the server has closed. fastify would answer 503 without Retry-After, in a form of its own.
     return503OnClosing: false,
     genReqId: requestIds(),
     routerOptions: { maxParamLength: 256 },
+    clientErrorHandler: answerClientError,
+    frameworkErrors: answerError,
+    http: {
+      headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),
+      connectionsCheckingInterval: LOOK_FOR_LATE_REQUESTS_MS,
+      // Answered below, as a problem document.
+      requireHostHeader: false,
+    },
   }).withTypeProvider<TypeBoxTypeProvider>();
 
   const validators = { body: schemaValidator(false), other: schemaValidator(true) };
   app.setValidatorCompiler(({ schema, httpPart }) =>
     (httpPart === 'body' ? validators.body : validators.other).compile(schema as object),
   );
-  app.server.maxConnections = options.maxConnections;
+  app.server.maxConnections = limits.maxConnections;
+  app.server.on('checkExpectation', (_request, response) => answerExpectation(response));
+  const allowed = new AllowedMethods(app);
   const isTrusted = trustedProxies(options.trustedProxies ?? []);
   let isWarned = false;
   app.decorateRequest('clientAddress', {
@@ -90,82 +107,50 @@ export async function createHttpServer(options: HttpServerOptions) {
     },
   });
   app.setErrorHandler<FastifyError>(answerError);
-  app.setNotFoundHandler((request, reply) =>
-    answer(request, reply, routeNotFound({ detail: 'No such route.' })),
-  );
+  app.setNotFoundHandler((request, reply) => answerNoRoute(request, reply, allowed));
+  app.addHook('onRequest', refuseMalformed);
   app.addHook('onSend', async (request, reply) => {
     reply.header('x-request-id', request.id);
+    reply.header('x-content-type-options', 'nosniff');
+    reply.header('x-frame-options', 'DENY');
   });
   // JSON bodies stay bytes until the route asks: payloads are kept exactly as received.
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {
-      done(null, parseJsonBody(body as Buffer));
+      done(null, parseJsonBody(body as Buffer, request.headers['content-encoding']));
     } catch (error) {
       done(error as Error, undefined);
     }
   });
-
-  await app.register(fastifySwagger, {
-    transform: ({ schema, url, route }) => ({ schema: documented(schema, String(route.method), url), url }),
-    openapi: {
-      openapi: '3.1.0',
-      info: {
-        title: 'RelayOps',
-        version: options.version,
-        description:
-          'Takes events in, keeps every one with the work it causes, delivers over HTTP at least once.',
-        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
-      },
-      components: {
-        securitySchemes: {
-          apiKey: {
-            type: 'http',
-            scheme: 'bearer',
-            description: 'An API key (`rok_…`) or an access token from /v1/auth/login.',
-          },
-        },
-      },
-      security: [{ apiKey: [] }],
-    },
+  if (options.documentation) await serveDocumentation(app, options.documentation.version);
+  const connections = new OpenConnections(app.server, {
+    maxPerAddress: limits.maxConnectionsPerAddress,
+    writeTimeoutMs: limits.writeTimeoutMs,
+    isProxy: isTrusted,
+    onCut: options.onCut ?? (() => undefined),
   });
-  await app.register(fastifySwaggerUi, { routePrefix: '/docs' });
-  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
-  return Object.assign(app, { connections: new OpenConnections(app.server) });
+  return Object.assign(app, { connections });
 }
 
-const ProblemAnswer = {
-  description: 'A problem document (RFC 9457); docs/errors.md lists the codes.',
-  content: { 'application/problem+json': { schema: { type: 'object', additionalProperties: true } } },
-};
+/** RFC 9112, 3.2: a request of HTTP/1.1 names its host. RFC 9110, 10.1.1: what is expected is done or refused. */
+function refuseMalformed(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
+  const { raw } = request;
+  if (raw.headers.host === undefined && raw.httpVersion === '1.1') {
+    reply.header('connection', 'close');
+    return done(requestMalformed({ detail: 'The Host header is missing.' }));
+  }
+  done();
+}
 
-/**
- * What the documentation adds to a route's schema: a stable operation ID, the problem answer that every route has, and that a query
- * parameter with a default need not be sent.
- */
-function documented(schema: FastifySchema | undefined, method: string, url: string): FastifySchema {
-  if (schema === undefined || schema.hide === true) return schema ?? {};
-  const words = url
-    .replace(/^\/v1\//, '')
-    .split(/[/:{}-]+/)
-    .filter((word) => word !== '');
-  const operationId =
-    method.toLowerCase() + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join('');
-  const query = schema.querystring as
-    { properties: Record<string, { default?: unknown }>; required?: string[] } | undefined;
-  return {
-    operationId,
-    ...schema,
-    ...(query
-      ? {
-          querystring: {
-            ...query,
-            required: (query.required ?? []).filter((name) => query.properties[name]?.default === undefined),
-          },
-        }
-      : {}),
-    response: { ...(schema.response as object | undefined), default: ProblemAnswer },
-  };
+function answerNoRoute(request: FastifyRequest, reply: FastifyReply, allowed: AllowedMethods): void {
+  const allow = allowed.of(request.url);
+  const error =
+    // The documentation's routes take any path, and answer themselves that there is no such file.
+    allow.length === 0 || allow.includes(request.method)
+      ? routeNotFound({ detail: 'No such route.' })
+      : methodNotAllowed({ detail: `The path takes ${allow.join(', ')}, not ${request.method}.`, allow });
+  answer(request, reply, error);
 }
 
 /**
@@ -216,86 +201,21 @@ function schemaValidator(coerceTypes: boolean): Ajv {
   return ajv;
 }
 
-/** Parses a JSON body. An empty one is undefined, so that routes without a body need no special case. */
-export function parseJsonBody(body: Buffer): unknown {
+/**
+ * Parses a JSON body. An empty one is undefined, so that routes without a body need no special case.
+ * @throws BODY_MALFORMED, BODY_TOO_DEEP, which is found before anything is built; CONTENT_CODING_UNSUPPORTED
+ */
+export function parseJsonBody(body: Buffer, coding?: string): unknown {
+  if (coding !== undefined && coding.trim().toLowerCase() !== 'identity')
+    throw contentCodingUnsupported({ detail: `The body came with Content-Encoding: ${cutText(coding)}.` });
   if (body.length === 0) return undefined;
   try {
+    new JsonReader(body).readValue();
     return JSON.parse(body.toString('utf8')) as unknown;
   } catch (error) {
-    throw bodyMalformed({ detail: `Not valid JSON: ${(error as Error).message}.`, cause: error });
+    if (error instanceof JsonTooDeepError)
+      throw bodyTooDeep({ detail: `At most ${MAX_JSON_DEPTH} levels are read.`, cause: error });
+    const reason = error instanceof JsonError ? error.message : (error as Error).message;
+    throw bodyMalformed({ detail: `Not valid JSON: ${reason}.`, cause: error });
   }
-}
-
-function answerError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
-  answer(request, reply, toRelayError(error, request));
-}
-
-function answer(request: FastifyRequest, reply: FastifyReply, error: RelayError): void {
-  const problem = toProblem(error, request.id);
-  const { retryAfterSeconds } = error.occurrence;
-  if (retryAfterSeconds !== undefined)
-    void reply.header('retry-after', String(Math.max(1, Math.ceil(retryAfterSeconds))));
-  if (problem.status === 401) void reply.header('www-authenticate', 'Bearer');
-  void reply.code(problem.status).type('application/problem+json').send(JSON.stringify(problem));
-}
-
-/** Classifies whatever a handler threw. What is not expected is logged with its cause and answered without detail. */
-function toRelayError(error: FastifyError, request: FastifyRequest): RelayError {
-  if (error instanceof RelayError) {
-    if (error.kind === 'internal' || error.kind === 'unavailable')
-      request.log.warn({ err: error, code: error.code }, 'request failed');
-    return error;
-  }
-  if (error.validation)
-    return requestInvalid({ fields: error.validation.map((v) => fieldProblem(v, error.validationContext)) });
-  switch (error.code) {
-    case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return bodyTooLarge();
-    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return mediaTypeUnsupported();
-    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-    case 'FST_ERR_BAD_URL':
-      return requestInvalid({ detail: error.message, cause: error });
-    default:
-  }
-  return toDatabaseError(error, request);
-}
-
-function toDatabaseError(error: FastifyError, request: FastifyRequest): RelayError {
-  const state = sqlState(error);
-  if (state !== undefined && BAD_VALUE.has(state)) {
-    request.log.warn({ err: error }, 'the database refused a value');
-    return requestInvalid({ detail: 'A value is not one that can be stored or looked up.', cause: error });
-  }
-  if (state === STATEMENT_TIMEOUT) {
-    request.log.warn({ err: error }, 'statement timed out');
-    return queryTimeout({ retryAfterSeconds: RETRY_AFTER_SLOW_S, cause: error });
-  }
-  if (isTransient(error)) {
-    request.log.warn({ err: error }, 'dependency away');
-    return serviceUnavailable({
-      detail: 'The database does not answer.',
-      retryAfterSeconds: RETRY_AFTER_AWAY_S,
-      cause: error,
-    });
-  }
-  request.log.error({ err: error }, 'unexpected error');
-  return internalError({ cause: error });
-}
-
-type Validation = NonNullable<FastifyError['validation']>[number];
-
-function fieldProblem(v: Validation, context: string | undefined): FieldProblem {
-  const params = v.params;
-  const named = params['additionalProperty'] ?? params['missingProperty'];
-  const field = `${context ?? 'body'}${v.instancePath}${typeof named === 'string' ? `/${named}` : ''}`;
-  if (v.keyword === 'additionalProperties')
-    return { field, reason: 'is not a known field', fix: 'Remove it or correct its name.' };
-  if (v.keyword === 'required') return { field, reason: 'is missing', fix: 'Add it.' };
-  const allowed = params['allowedValues'];
-  return {
-    field,
-    reason: v.message ?? 'is not valid',
-    ...(Array.isArray(allowed) ? { fix: `Use one of ${allowed.join(', ')}.` } : {}),
-  };
 }

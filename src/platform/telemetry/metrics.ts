@@ -24,6 +24,11 @@ export function createMetrics() {
       'events_duplicate_total',
       'Events that repeated an idempotency key and were answered with the original.',
     ),
+    connectionsCut: counter(
+      'http_connections_cut_total',
+      'Client connections that were closed from our side, by reason: too_many_of_address, answer_not_read.',
+      ['reason'],
+    ),
     eventsRefused: counter('events_refused_total', 'Events that were refused, by error code.', ['code']),
     acceptSeconds: histogram('accept_group_seconds', 'Duration of one group commit.'),
     acceptGroupSize: histogram(

@@ -108,22 +108,26 @@ spec:
             - secretRef:
                 name: {{ include "relayops.secretName" $root }}
           ports:
+            {{- if eq $role "api" }}
             - name: http
               containerPort: 8080
+            {{- end }}
+            - name: admin
+              containerPort: 8090
           # It listens once the schema is up to date, which may take its time where no Job has migrated before.
           startupProbe:
-            httpGet: { path: /livez, port: http }
+            httpGet: { path: /livez, port: admin }
             periodSeconds: 2
             timeoutSeconds: 5
             failureThreshold: 150
           livenessProbe:
-            httpGet: { path: /livez, port: http }
+            httpGet: { path: /livez, port: admin }
             periodSeconds: 10
             timeoutSeconds: 5
             failureThreshold: 6
           # The probe itself gives the database 2 s.
           readinessProbe:
-            httpGet: { path: /readyz, port: http }
+            httpGet: { path: /readyz, port: admin }
             periodSeconds: 5
             timeoutSeconds: 4
             failureThreshold: 2
