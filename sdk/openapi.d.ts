@@ -79,10 +79,30 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * End the session of a refresh token
-         * @description Access tokens that were given out already run out by themselves.
+         * End all sessions of the user of a refresh token
+         * @description Access tokens end at once in this process and within auth.keyCacheMs in others.
          */
         post: operations["postAuthLogout"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/auth/password-reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Set a new password by a reset token
+         * @description Ends all sessions of the user. Log in afterwards.
+         */
+        post: operations["postAuthPasswordReset"];
         delete?: never;
         options?: never;
         head?: never;
@@ -98,7 +118,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Exchange a refresh token, once, for new tokens */
+        /**
+         * Exchange a refresh token, once, for new tokens
+         * @description A token that comes a second time ends all sessions of its user.
+         */
         post: operations["postAuthRefresh"];
         delete?: never;
         options?: never;
@@ -498,6 +521,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/me/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Change one's own password
+         * @description Ends all sessions of the user. The answer is a new one.
+         */
+        post: operations["postMePassword"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/replays": {
         parameters: {
             query?: never;
@@ -634,11 +677,35 @@ export interface paths {
         get: operations["getUsersUserId"];
         put?: never;
         post?: never;
+        /**
+         * Delete a user
+         * @description Ends its sessions and frees its e-mail address. What it did keeps its name; API keys that it made go on.
+         */
+        delete: operations["deleteUsersUserId"];
+        options?: never;
+        head?: never;
+        /**
+         * Change the role of a user, disable or enable it
+         * @description A change ends all sessions of the user.
+         */
+        patch: operations["patchUsersUserId"];
+        trace?: never;
+    };
+    "/v1/users/{userId}/password-reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a token by which a user sets a new password; it is shown once */
+        post: operations["postUsersUserIdPasswordReset"];
         delete?: never;
         options?: never;
         head?: never;
-        /** Change the role of a user, disable or enable it */
-        patch: operations["patchUsersUserId"];
+        patch?: never;
         trace?: never;
     };
 }
@@ -915,6 +982,43 @@ export interface operations {
             content: {
                 "application/json": {
                     refreshToken: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postAuthPasswordReset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description 12 to 256 characters of any kind. */
+                    newPassword: string;
+                    resetToken: string;
                 };
             };
         };
@@ -2795,6 +2899,53 @@ export interface operations {
             };
         };
     };
+    postMePassword: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    currentPassword: string;
+                    /** @description 12 to 256 characters of any kind. */
+                    newPassword: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        accessToken: string;
+                        /** @description Life of the access token. */
+                        expiresInSeconds: number;
+                        /** @description Works once, and gives the next. */
+                        refreshToken: string;
+                        /** @enum {string} */
+                        tokenType: "Bearer";
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
     getReplays: {
         parameters: {
             query?: {
@@ -3076,6 +3227,8 @@ export interface operations {
                         user: {
                             /** Format: date-time */
                             createdAt: string;
+                            /** @description Lists leave deleted users out; by its ID one is still found. */
+                            deletedAt: string | null;
                             disabledAt: string | null;
                             email: string;
                             /** @enum {string} */
@@ -3258,6 +3411,8 @@ export interface operations {
                         data: {
                             /** Format: date-time */
                             createdAt: string;
+                            /** @description Lists leave deleted users out; by its ID one is still found. */
+                            deletedAt: string | null;
                             disabledAt: string | null;
                             email: string;
                             /** @enum {string} */
@@ -3311,6 +3466,8 @@ export interface operations {
                     "application/json": {
                         /** Format: date-time */
                         createdAt: string;
+                        /** @description Lists leave deleted users out; by its ID one is still found. */
+                        deletedAt: string | null;
                         disabledAt: string | null;
                         email: string;
                         /** @enum {string} */
@@ -3352,6 +3509,8 @@ export interface operations {
                     "application/json": {
                         /** Format: date-time */
                         createdAt: string;
+                        /** @description Lists leave deleted users out; by its ID one is still found. */
+                        deletedAt: string | null;
                         disabledAt: string | null;
                         email: string;
                         /** @enum {string} */
@@ -3359,6 +3518,37 @@ export interface operations {
                         userId: string;
                     };
                 };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    deleteUsersUserId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
             default: {
@@ -3401,10 +3591,51 @@ export interface operations {
                     "application/json": {
                         /** Format: date-time */
                         createdAt: string;
+                        /** @description Lists leave deleted users out; by its ID one is still found. */
+                        deletedAt: string | null;
                         disabledAt: string | null;
                         email: string;
                         /** @enum {string} */
                         role: "owner" | "admin" | "developer" | "viewer";
+                        userId: string;
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    postUsersUserIdPasswordReset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        expiresAt: string;
+                        /** @description Shown now and never again. Works once, at /v1/auth/password-reset. */
+                        resetToken: string;
                         userId: string;
                     };
                 };

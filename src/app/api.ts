@@ -29,6 +29,7 @@ export async function createApi(runtime: Runtime): Promise<Api> {
     logger,
     maxBodyBytes: config['http.maxBodyBytes'],
     limits: httpLimits(config),
+    trustedProxies: config['http.trustedProxies'],
     documentation: { version },
     onCut: (reason) => runtime.metrics.connectionsCut.inc({ reason }),
   });

@@ -85,6 +85,26 @@ describe('rules between keys', () => {
     expect(problemsOf({}, { ...attempt, 'delivery.leaseMs': 2_501 })).toEqual({});
   });
 
+  it('trusted proxies are addresses or networks, and every one that is not is named', () => {
+    const read = (text: string) => loadConfig({ RELAYOPS_HTTP_TRUSTED_PROXIES: text })['http.trustedProxies'];
+    const good = '10.0.0.0/8, 192.0.2.7,2001:db8::/32,::1';
+    expect(read(good)).toEqual(['10.0.0.0/8', '192.0.2.7', '2001:db8::/32', '::1']);
+    for (const bad of [
+      '10.0.0.0/33',
+      '10.0.0',
+      '10.0.0.0/',
+      'proxy',
+      'fe80::1%eth0',
+      '::/129',
+      '1.2.3.4/8/8',
+      'loopback',
+    ])
+      expect(() => read(`192.0.2.7,${bad}`), bad).toThrow(
+        new RegExp(`RELAYOPS_HTTP_TRUSTED_PROXIES \\(http\\.trustedProxies\\): "${bad}"`),
+      );
+    for (const all of ['0.0.0.0/0', '::/0']) expect(() => read(all)).toThrow(/any client could then choose/);
+  });
+
   it('secrets have their length, and the complaint does not show them', () => {
     const short = { 'auth.jwtSecret': 'short-secret', 'secrets.key': 'c2hvcnQ=' };
     const problems = problemsOf({}, short);

@@ -1,4 +1,5 @@
 import { keys, environmentName, type Config, type KeyName, type KeySpec } from './keys.ts';
+import { networkProblem } from './networks.ts';
 
 /** One thing wrong with the configuration. */
 export interface ConfigProblem {
@@ -170,6 +171,14 @@ function brokenRules(config: Config): ConfigProblem[] {
     'health.openCapMs',
     'must not be below health.openMs',
   );
+  for (const network of config['http.trustedProxies']) {
+    const problem = networkProblem(network);
+    rule(
+      problem !== null,
+      'http.trustedProxies',
+      `"${network}" ${problem}; write e.g. 10.0.0.0/8 or 192.0.2.7`,
+    );
+  }
   const jwt = config['auth.jwtSecret'];
   rule(jwt !== '' && jwt.length < 32, 'auth.jwtSecret', 'is shorter than 32 characters');
   const key = config['secrets.key'];

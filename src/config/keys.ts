@@ -118,6 +118,11 @@ export const keys = {
     unit: 'ms',
     text: 'Time within which a client must take at least some bytes of an answer that waits for it; after it the connection is cut, 1 s later at most.',
   },
+  'http.trustedProxies': {
+    type: 'list',
+    default: [],
+    text: 'Addresses and networks (CIDR) of the proxies in front of the API, comma-separated. Only from them `X-Forwarded-For` counts: the client is its right-most address that is none of these. Empty: the peer is the client.',
+  },
 
   // Database ---------------------------------------------------------------------------------------------------------
   'database.url': {
@@ -306,13 +311,21 @@ export const keys = {
     unit: 's',
     text: 'Life of a refresh token.',
   },
+  'auth.passwordResetTtlS': {
+    type: 'integer',
+    default: 3_600,
+    min: 60,
+    max: DAY_S,
+    unit: 's',
+    text: 'Life of a password reset token.',
+  },
   'auth.keyCacheMs': {
     type: 'integer',
     default: 2_000,
     min: 0,
     max: 10_000,
     unit: 'ms',
-    text: 'How long a checked API key is trusted before it is read again: the longest time a revoked key still works.',
+    text: 'How long a checked API key or user is trusted before it is read again: the longest time that a revoked key or an ended session still works in other processes.',
   },
   'auth.keyRotationOverlapS': {
     type: 'integer',

@@ -13,6 +13,8 @@ const TYPE = 'at+jwt';
 export interface TokenSubject {
   readonly tenantId: TenantId;
   readonly userId: UserId;
+  /** The user's generation at that time: the token ends when it rises. */
+  readonly generation: number;
 }
 
 /** Signs and checks access tokens (JWT, HS256). Neither does I/O. */
@@ -32,7 +34,7 @@ export class AccessTokens {
 
   async sign(subject: TokenSubject, role: Role): Promise<string> {
     const nowS = Math.floor(this.#clock.now() / 1000);
-    return new SignJWT({ tenant: subject.tenantId, role })
+    return new SignJWT({ tenant: subject.tenantId, role, gen: subject.generation })
       .setProtectedHeader({ alg: 'HS256', typ: TYPE })
       .setIssuer(ISSUER)
       .setAudience(AUDIENCE)
@@ -42,12 +44,16 @@ export class AccessTokens {
       .sign(this.#secret);
   }
 
-  /** @throws CREDENTIAL_EXPIRED or CREDENTIAL_INVALID */
+  /**
+   * A token of before generations has none and counts as 0: it goes on until it expires or something ends its user's sessions.
+   * @throws CREDENTIAL_EXPIRED or CREDENTIAL_INVALID
+   */
   async verify(token: string): Promise<TokenSubject> {
-    const { sub, tenant } = await this.#claims(token);
+    const { sub, tenant, gen = 0 } = await this.#claims(token);
     if (typeof sub !== 'string' || typeof tenant !== 'string' || !isId(sub) || !isId(tenant))
       throw credentialInvalid();
-    return { userId: sub as UserId, tenantId: tenant as TenantId };
+    if (typeof gen !== 'number' || !Number.isSafeInteger(gen)) throw credentialInvalid();
+    return { userId: sub as UserId, tenantId: tenant as TenantId, generation: gen };
   }
 
   async #claims(token: string): Promise<Record<string, unknown>> {

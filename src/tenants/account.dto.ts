@@ -13,5 +13,6 @@ export function toUser(row: UserRow): User {
     role: row.role,
     createdAt: row.created_at.toISOString(),
     disabledAt: row.disabled_at?.toISOString() ?? null,
+    deletedAt: row.deleted_at?.toISOString() ?? null,
   };
 }

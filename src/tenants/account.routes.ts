@@ -1,3 +1,4 @@
+import Type from 'typebox';
 import type { HttpServer } from '../platform/http/server.ts';
 import { Me, NewUserBody, Tenant, TenantChange, User, UserChange, UserParams } from './account.schemas.ts';
 import { principalOf } from './authentication.ts';
@@ -85,11 +86,31 @@ export function userRoutes(app: HttpServer, users: UserService): void {
       schema: {
         tags,
         summary: 'Change the role of a user, disable or enable it',
+        description: 'A change ends all sessions of the user.',
         params: UserParams,
         body: UserChange,
         response: { 200: User },
       },
     },
     async (request) => users.change(principalOf(request), request.params.userId, request.body),
+  );
+
+  app.delete(
+    '/v1/users/:userId',
+    {
+      config: { auth: 'users:write' },
+      schema: {
+        tags,
+        summary: 'Delete a user',
+        description:
+          'Ends its sessions and frees its e-mail address. What it did keeps its name; API keys that it made go on.',
+        params: UserParams,
+        response: { 204: Type.Null() },
+      },
+    },
+    async (request, reply) => {
+      await users.remove(principalOf(request), request.params.userId);
+      return reply.code(204).send(null);
+    },
   );
 }

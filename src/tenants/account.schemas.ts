@@ -44,6 +44,9 @@ export const User = Type.Object({
   role: RoleName,
   createdAt: Moment,
   disabledAt: MomentOrNull,
+  deletedAt: Type.Union([Moment, Type.Null()], {
+    description: 'Lists leave deleted users out; by its ID one is still found.',
+  }),
 });
 export type User = Type.Static<typeof User>;
 

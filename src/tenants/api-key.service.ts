@@ -11,10 +11,12 @@ import {
   lockApiKey,
   revokeApiKey,
 } from './api-key.sql.ts';
+import { Issuer } from './issuer.ts';
+import { checkMayGrantScopes, checkMayManageKey } from './may-manage.ts';
 import { type Page, type PageQuery, idAfter, toPage } from '../platform/http/page.ts';
-import { type Principal, type Scope, isScope, scopesBeyond } from './scopes.ts';
+import { type Principal, type Scope, isScope } from './scopes.ts';
 import { digestOf, mintApiKey } from './secret-token.ts';
-import { apiKeyEnded, scopeNotGrantable } from './tenants.errors.ts';
+import { apiKeyEnded } from './tenants.errors.ts';
 
 export interface ApiKeyServiceOptions {
   readonly database: Database;
@@ -33,14 +35,16 @@ export class ApiKeyService {
     this.#options = options;
   }
 
-  /** @throws SCOPE_NOT_GRANTABLE; REQUEST_INVALID when the expiry has passed */
+  /** @throws SCOPE_NOT_GRANTABLE; REQUEST_INVALID when the expiry has passed; as `Issuer.verify` */
   async create(principal: Principal, body: NewApiKeyBody): Promise<NewApiKey> {
-    checkGrantable(principal, body.scopes);
     const expiresAt = expiryOf(body.expiresAt ?? null);
     const { database, clock } = this.#options;
-    const order = { name: body.name, scopes: body.scopes, expiresAt, actor: principal.actor };
-    const { row, key } = await issue(database.requests, principal.tenantId, order, clock);
-    return { apiKey: toApiKey(row), key };
+    return database.transaction(async (tx) => {
+      const issuer = await Issuer.verify(tx, principal, 'keys:write');
+      checkMayGrantScopes(issuer, body.scopes);
+      const { row, key } = await issue(issuer, { name: body.name, scopes: body.scopes, expiresAt }, clock);
+      return { apiKey: toApiKey(row), key };
+    });
   }
 
   /** @throws CURSOR_INVALID */
@@ -53,7 +57,7 @@ export class ApiKeyService {
   /**
    * Makes a new key with the name and scopes of the old one, which goes on until the overlap has passed. The new key expires when
    * the old one would have, unless the request says otherwise: a rotation alone never lengthens what somebody limited.
-   * @throws NOT_FOUND, API_KEY_ENDED, SCOPE_NOT_GRANTABLE; REQUEST_INVALID when the expiry has passed
+   * @throws NOT_FOUND, API_KEY_ENDED, SCOPE_NOT_GRANTABLE; REQUEST_INVALID when the expiry has passed; as `Issuer.verify`
    */
   async rotate(principal: Principal, apiKeyId: string, body: RotationBody): Promise<RotatedApiKey> {
     const id = checkedId(apiKeyId);
@@ -66,12 +70,19 @@ export class ApiKeyService {
 
   /**
    * Stops a key: at once in this process, within auth.keyCacheMs in the others. Revoking it again changes nothing.
-   * @throws NOT_FOUND
+   * @throws NOT_FOUND, TARGET_ABOVE_CALLER; as `Issuer.verify`
    */
   async revoke(principal: Principal, apiKeyId: string): Promise<void> {
     const { database, onChanged } = this.#options;
-    const keyHash = await revokeApiKey(database.requests, principal.tenantId, checkedId(apiKeyId));
-    if (keyHash === undefined) throw routeNotFound();
+    const id = checkedId(apiKeyId);
+    const keyHash = await database.transaction(async (tx) => {
+      const issuer = await Issuer.verify(tx, principal, 'keys:write');
+      const key = await lockApiKey(tx, principal.tenantId, id);
+      if (key === undefined) throw routeNotFound();
+      checkMayManageKey(issuer, key.scopes.filter(isScope));
+      await revokeApiKey(tx, principal.tenantId, id);
+      return key.key_hash;
+    });
     onChanged(keyHash);
   }
 
@@ -81,15 +92,15 @@ export class ApiKeyService {
     apiKeyId: ApiKeyId,
     body: RotationBody,
   ): Promise<{ keyHash: Buffer; rotated: RotatedApiKey }> {
-    const { tenantId, actor } = principal;
+    const { tenantId } = principal;
+    const issuer = await Issuer.verify(tx, principal, 'keys:write');
     const old = await lockApiKey(tx, tenantId, apiKeyId);
     if (old === undefined) throw routeNotFound();
     if (old.ended) throw apiKeyEnded();
     const scopes = old.scopes.filter(isScope);
-    checkGrantable(principal, scopes);
+    checkMayGrantScopes(issuer, scopes);
     const expiresAt = body.expiresAt === undefined ? old.expires_at : expiryOf(body.expiresAt);
-    const order = { name: old.name, scopes, expiresAt, actor };
-    const { row, key } = await issue(tx, tenantId, order, this.#options.clock);
+    const { row, key } = await issue(issuer, { name: old.name, scopes, expiresAt }, this.#options.clock);
     const overlapS = body.overlapSeconds ?? this.#options.rotationOverlapS;
     const endsAt = await expireApiKey(tx, tenantId, apiKeyId, overlapS);
     const previous = { apiKeyId, expiresAt: endsAt.toISOString() };
@@ -98,11 +109,14 @@ export class ApiKeyService {
 }
 
 /** What a new API key shall be. */
-export interface ApiKeyOrder {
+interface ApiKeyContent {
   readonly name: string;
   readonly scopes: readonly Scope[];
   readonly expiresAt?: Date | null;
-  /** Who makes it, e.g. `user:<ID>` or `cli`. */
+}
+
+export interface ApiKeyOrder extends ApiKeyContent {
+  /** Who makes it, e.g. `cli`. */
   readonly actor: string;
 }
 
@@ -114,28 +128,26 @@ export interface ApiKeyOrder {
 export async function createApiKey(
   db: Queryable,
   tenantId: TenantId,
-  order: ApiKeyOrder,
+  { actor, ...content }: ApiKeyOrder,
   clock: Clock = systemClock,
 ): Promise<{ readonly apiKeyId: ApiKeyId; readonly key: string }> {
-  const { row, key } = await issue(db, tenantId, order, clock);
+  const { row, key } = await issue(Issuer.operator(db, tenantId, actor), content, clock);
   return { apiKeyId: row.api_key_id, key };
 }
 
 async function issue(
-  db: Queryable,
-  tenantId: TenantId,
-  order: ApiKeyOrder,
+  issuer: Issuer,
+  content: ApiKeyContent,
   clock: Clock,
 ): Promise<{ row: ApiKeyRow; key: string }> {
   const { key, prefix } = mintApiKey();
-  const row = await insertApiKey(db, tenantId, {
+  const row = await insertApiKey(issuer, {
     apiKeyId: newId<ApiKeyId>(clock.now()),
-    name: order.name,
+    name: content.name,
     prefix,
     hash: digestOf(key),
-    scopes: order.scopes,
-    createdBy: order.actor,
-    expiresAt: order.expiresAt ?? null,
+    scopes: content.scopes,
+    expiresAt: content.expiresAt ?? null,
   });
   if (row === undefined) throw expiryInvalid('has passed already');
   return { row, key };
@@ -151,11 +163,6 @@ function expiryOf(text: string | null): Date | null {
 
 function expiryInvalid(reason: string): Error {
   return requestInvalid({ fields: [{ field: 'body/expiresAt', reason }] });
-}
-
-function checkGrantable(principal: Principal, scopes: readonly Scope[]): void {
-  const beyond = scopesBeyond(principal, scopes);
-  if (beyond.length > 0) throw scopeNotGrantable({ extra: { scopes: beyond } });
 }
 
 /** A malformed ID looks the same as one that does not exist. */

@@ -1,6 +1,7 @@
 import type { Queryable, Transaction } from '../platform/db/database.ts';
 import { plainArray, prepared } from '../platform/db/sql.ts';
 import type { ApiKeyId, TenantId } from '../shared/ids.ts';
+import type { Issuer } from './issuer.ts';
 
 /** An API key without its hash. */
 export interface ApiKeyRow {
@@ -24,7 +25,6 @@ export interface NewApiKeyRow {
   readonly prefix: string;
   readonly hash: Buffer;
   readonly scopes: readonly string[];
-  readonly createdBy: string;
   readonly expiresAt: Date | null;
 }
 
@@ -35,21 +35,12 @@ const INSERT = prepared(`
   RETURNING ${COLUMNS}`);
 /** Undefined when the expiry has passed already. */
 export async function insertApiKey(
-  db: Queryable,
-  tenantId: TenantId,
+  { db, tenantId, actor }: Issuer,
   key: NewApiKeyRow,
 ): Promise<ApiKeyRow | undefined> {
+  const { apiKeyId, name, prefix, hash, scopes, expiresAt } = key;
   const { rows } = await db.query<ApiKeyRow>(
-    INSERT([
-      key.apiKeyId,
-      tenantId,
-      key.name,
-      key.prefix,
-      key.hash,
-      key.scopes,
-      key.createdBy,
-      key.expiresAt,
-    ]),
+    INSERT([apiKeyId, tenantId, name, prefix, hash, scopes, actor, expiresAt]),
   );
   return rows[0];
 }
@@ -100,17 +91,10 @@ export async function expireApiKey(
 }
 
 const REVOKE = prepared(`
-  UPDATE relayops.api_keys SET revoked_at = coalesce(revoked_at, now())
-  WHERE tenant_id = $1 AND api_key_id = $2
-  RETURNING key_hash`);
-/** The hash of the key, under which caches know it; undefined when the tenant has no such key. Index as `lockApiKey`. */
-export async function revokeApiKey(
-  db: Queryable,
-  tenantId: TenantId,
-  apiKeyId: ApiKeyId,
-): Promise<Buffer | undefined> {
-  const { rows } = await db.query<{ key_hash: Buffer }>(REVOKE([tenantId, apiKeyId]));
-  return rows[0]?.key_hash;
+  UPDATE relayops.api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE tenant_id = $1 AND api_key_id = $2`);
+/** Under `lockApiKey`. Index as that. */
+export async function revokeApiKey(tx: Transaction, tenantId: TenantId, apiKeyId: ApiKeyId): Promise<void> {
+  await tx.query(REVOKE([tenantId, apiKeyId]));
 }
 
 export interface AuthenticationRow {

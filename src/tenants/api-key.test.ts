@@ -187,3 +187,26 @@ describe('revoking a key', () => {
     expect((await revoke(apiKey.apiKeyId)).status).toBe(204);
   });
 });
+
+describe('a key that may write keys', () => {
+  it('cannot revoke, rotate or shorten one that may do more', async () => {
+    const wide = (await make({ scopes: ['keys:read', 'events:write'] })).body;
+    const narrow = (await make({ scopes: ['keys:read', 'keys:write'] })).body;
+    const path = `/v1/api-keys/${wide.apiKey.apiKeyId}`;
+    const revoked = await tenants.call('DELETE', path, { token: narrow.key });
+    expect(revoked.status).toBe(403);
+    expect(revoked.body).toMatchObject({ code: 'TARGET_ABOVE_CALLER', scopes: ['events:write'] });
+    const shortened = await rotate(wide.apiKey.apiKeyId, { overlapSeconds: 0 }, narrow.key);
+    expect(shortened.status).toBe(403);
+    expect(await statusWith(wide.key)).toBe(200);
+  });
+
+  it('revokes and rotates what may do no more than itself, itself too', async () => {
+    const narrow = (await make({ scopes: ['keys:read', 'keys:write'] })).body;
+    const same = (await make({ scopes: ['keys:read'] })).body;
+    const path = `/v1/api-keys/${same.apiKey.apiKeyId}`;
+    expect((await tenants.call('DELETE', path, { token: narrow.key })).status).toBe(204);
+    const both = await Promise.all([1, 2].map(() => rotate(narrow.apiKey.apiKeyId, {}, narrow.key)));
+    expect(both.map(({ status }) => status)).toEqual([201, 201]);
+  });
+});

@@ -69,6 +69,9 @@ describe('routes', () => {
       ['HEAD', '/v1/users'],
       ['GET', '/v1/users/x'],
       ['PATCH', '/v1/users/x'],
+      ['DELETE', '/v1/users/x'],
+      ['POST', '/v1/users/x/password-reset'],
+      ['POST', '/v1/me/password'],
       ['POST', '/v1/api-keys'],
       ['GET', '/v1/api-keys'],
       ['POST', '/v1/api-keys/x/rotate'],
@@ -89,6 +92,9 @@ describe('routes', () => {
       '/v1/me',
       '/v1/users',
       '/v1/users/{userId}',
+      '/v1/me/password',
+      '/v1/users/{userId}/password-reset',
+      '/v1/auth/password-reset',
       '/v1/api-keys',
       '/v1/api-keys/{apiKeyId}/rotate',
       '/v1/api-keys/{apiKeyId}',
@@ -175,6 +181,19 @@ describe('an API key', () => {
     expect({ status, code: body['code'] }).toEqual({ status: 401, code: 'CREDENTIAL_REVOKED' });
   });
 
+  it('is trusted no longer when the clock of the process is set back', async () => {
+    const monotonic = { ms: 0, now: () => monotonic.ms };
+    const app = await TenantsApp.start(test.database, { addRoutes: probes, monotonic });
+    const { apiKeyId, key } = await newKey();
+    const there = async () => (await app.call('GET', '/probe/events', { token: key })).status;
+    expect(await there()).toBe(200);
+    await tenants.sql('UPDATE relayops.api_keys SET revoked_at = now() WHERE api_key_id = $1', apiKeyId);
+    app.clock.ms -= 600_000;
+    monotonic.ms += 2_001;
+    expect(await there()).toBe(401);
+    await app.close();
+  });
+
   it('that has expired is refused', async () => {
     const { apiKeyId, key } = await newKey();
     await tenants.sql('UPDATE relayops.api_keys SET expires_at = now() WHERE api_key_id = $1', apiKeyId);
@@ -222,12 +241,22 @@ describe('an API key', () => {
 });
 
 describe('an access token', () => {
-  const sign = (changed: { secret?: string; typ?: string; issuer?: string; tenant?: string }) =>
-    new SignJWT({ tenant: changed.tenant ?? owner.tenant.tenantId })
+  const sign = (changed: {
+    secret?: string;
+    typ?: string;
+    issuer?: string;
+    tenant?: string;
+    gen?: unknown;
+    user?: string;
+  }) =>
+    new SignJWT({
+      tenant: changed.tenant ?? owner.tenant.tenantId,
+      ...('gen' in changed ? { gen: changed.gen } : {}),
+    })
       .setProtectedHeader({ alg: 'HS256', typ: changed.typ ?? 'at+jwt' })
       .setIssuer(changed.issuer ?? 'relayops')
       .setAudience('relayops-api')
-      .setSubject(owner.user.userId)
+      .setSubject(changed.user ?? owner.user.userId)
       .setExpirationTime(Math.floor(tenants.clock.ms / 1000) + 60)
       .sign(new TextEncoder().encode(changed.secret ?? 's'.repeat(32)));
 
@@ -248,6 +277,18 @@ describe('an access token', () => {
       `${header}.${owner.token.split('.')[1]}.`,
     ])
       expect((await probe(token)).body['code']).toBe('CREDENTIAL_INVALID');
+  });
+
+  it('without a generation, of before the upgrade, goes on until something ends the sessions', async () => {
+    const user = await tenants.addUser(owner, 'developer');
+    const old = await sign({ user: user.userId });
+    expect((await probe(old)).status).toBe(200);
+    await tenants.call('POST', '/v1/auth/logout', { body: { refreshToken: user.refreshToken } });
+    expect((await probe(old)).body['code']).toBe('CREDENTIAL_REVOKED');
+  });
+
+  it.each([-1, 1, 1.5, '0', null, {}])('of the generation %j is refused', async (gen) => {
+    expect((await probe(await sign({ gen }))).status).toBe(401);
   });
 
   it('is refused after its time', async () => {

@@ -7,6 +7,12 @@ import { credentialMissing, scopeMissing } from './tenants.errors.ts';
 /** Who may call a route: anybody, anybody with a valid credential, or those who have one scope. */
 export type AccessRule = Scope | 'public' | 'authenticated';
 
+/**
+ * What these routes write outlasts the trusted time of a cached finding (an endpoint receives events for good), so their callers are
+ * looked up each time. Routes that issue a credential look once more, in the transaction that issues it (issuer.ts).
+ */
+const LASTING: ReadonlySet<AccessRule> = new Set<Scope>(['endpoints:write', 'keys:write', 'users:write']);
+
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Every route states it; registration fails without (src/tenants/authentication.ts). */
@@ -38,13 +44,14 @@ export function registerAuthentication(app: HttpServer, authenticator: Authentic
     const rule = ruleOf(request);
     if (rule === 'public') return done();
     const token = bearerToken(request.headers.authorization);
-    const known = authenticator.known(token);
+    const freshly = LASTING.has(rule);
+    const known = freshly ? undefined : authenticator.known(token);
     if (known !== undefined) {
       admit(request, known, rule);
       return done();
     }
     authenticator
-      .authenticate(token)
+      .authenticate(token, freshly)
       .then((principal) => admit(request, principal, rule))
       .then(() => done(), done);
   });

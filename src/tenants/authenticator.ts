@@ -4,30 +4,37 @@ import type { ApiKeyId, TenantId, UserId } from '../shared/ids.ts';
 import type { AccessTokens, TokenSubject } from './access-token.ts';
 import { type AuthenticationRow, findApiKeyByHash } from './api-key.sql.ts';
 import type { LastUsed } from './last-used.ts';
-import { type Principal, type Role, isScope, scopesOfRole } from './scopes.ts';
+import { type Principal, isScope, scopesOfRole } from './scopes.ts';
 import { digestOf, digestTextOf, isApiKeyShaped } from './secret-token.ts';
 import { credentialExpired, credentialInvalid, credentialRevoked } from './tenants.errors.ts';
 import { type Finding, TrustedCache } from './trusted-cache.ts';
-import { findUser } from './user.sql.ts';
+import { type UserRow, findUser, isActive } from './user.sql.ts';
 
 /** Turns a bearer token into a principal. What `registerAuthentication` asks. */
 export interface Authenticator {
   /** The principal when it is known without I/O: the path of nearly every request with an API key. */
   known(token: string): Principal | undefined;
   /**
+   * @param freshly asks the database, whatever is trusted: for what lasts longer than the trusted time
    * @throws CREDENTIAL_INVALID, CREDENTIAL_EXPIRED, CREDENTIAL_REVOKED; the database's own error when it is away
    */
-  authenticate(token: string): Promise<Principal>;
+  authenticate(token: string, freshly?: boolean): Promise<Principal>;
 }
 
 type KeyFinding =
   | { readonly kind: 'active'; readonly apiKeyId: ApiKeyId; readonly principal: Principal }
   | { readonly kind: 'unknown' | 'revoked' | 'expired' };
 
-type UserFinding = { readonly kind: 'active'; readonly principal: Principal } | { readonly kind: 'ended' };
+interface UserFinding {
+  /** Below all when there is no such user. */
+  readonly generation: number;
+  /** Null when the user is disabled, deleted or not there. */
+  readonly principal: Principal | null;
+}
 
 export interface AuthenticatorOptions {
   readonly db: Queryable;
+  /** A monotonic one: a wall clock that is set back would lengthen the trust. */
   readonly clock: Clock;
   /** How long a finding is trusted: the longest time for which a revoked key or a disabled user goes on. */
   readonly trustMs: number;
@@ -56,8 +63,10 @@ export class CachingAuthenticator implements Authenticator {
     return finding?.kind === 'active' ? this.#used(finding.apiKeyId, finding.principal) : undefined;
   }
 
-  async authenticate(token: string): Promise<Principal> {
-    return token.startsWith('rok_') ? this.#authenticateKey(token) : this.#authenticateUser(token);
+  async authenticate(token: string, freshly = false): Promise<Principal> {
+    return token.startsWith('rok_')
+      ? this.#authenticateKey(token, freshly)
+      : this.#authenticateUser(token, freshly);
   }
 
   /** Makes this process look again at once after a key was revoked or shortened. */
@@ -65,14 +74,15 @@ export class CachingAuthenticator implements Authenticator {
     this.#keys.drop(keyHash.toString('hex'));
   }
 
-  /** Makes this process look again at once after a user's role or state changed. */
+  /** Makes this process look again at once after a user's role or state changed, or its sessions ended. */
   dropUser(userId: UserId): void {
     this.#users.drop(userId);
   }
 
-  async #authenticateKey(key: string): Promise<Principal> {
+  async #authenticateKey(key: string, freshly: boolean): Promise<Principal> {
     if (!isApiKeyShaped(key)) throw credentialInvalid();
     const hash = digestOf(key);
+    if (freshly) this.dropKey(hash);
     const finding = await this.#keys.get(hash.toString('hex'), async () =>
       judgeKey(await findApiKeyByHash(this.#options.db, hash), this.#options.trustMs),
     );
@@ -88,15 +98,24 @@ export class CachingAuthenticator implements Authenticator {
     }
   }
 
-  async #authenticateUser(token: string): Promise<Principal> {
+  async #authenticateUser(token: string, freshly: boolean): Promise<Principal> {
     const subject = await this.#options.accessTokens.verify(token);
-    const finding = await this.#users.get(subject.userId, async () => {
-      const user = await findUser(this.#options.db, subject.tenantId, subject.userId);
-      const role = user && user.disabled_at === null ? user.role : undefined;
-      return { value: judgeUser(subject, role), trustMs: this.#options.trustMs };
-    });
-    if (finding.kind === 'ended') throw credentialRevoked();
+    if (freshly) this.dropUser(subject.userId);
+    let finding = await this.#findUser(subject);
+    if (finding.generation < subject.generation) {
+      // The token is newer than what is trusted here: the user has logged in through another process since.
+      this.dropUser(subject.userId);
+      finding = await this.#findUser(subject);
+    }
+    if (finding.principal === null || finding.generation !== subject.generation) throw credentialRevoked();
     return finding.principal;
+  }
+
+  #findUser({ tenantId, userId }: TokenSubject): Promise<UserFinding> {
+    return this.#users.get(userId, async () => {
+      const user = await findUser(this.#options.db, tenantId, userId);
+      return { value: judgeUser(user), trustMs: this.#options.trustMs };
+    });
   }
 
   #used(apiKeyId: ApiKeyId, principal: Principal): Principal {
@@ -121,17 +140,21 @@ function judgeKey(row: AuthenticationRow | undefined, trustMs: number): Finding<
 }
 
 function keyPrincipal(tenantId: TenantId, apiKeyId: ApiKeyId, scopes: readonly string[]): Principal {
-  return Object.freeze({ tenantId, actor: `key:${apiKeyId}`, scopes: new Set(scopes.filter(isScope)) });
+  return Object.freeze({
+    tenantId,
+    actor: `key:${apiKeyId}`,
+    scopes: new Set(scopes.filter(isScope)),
+    generation: null,
+  });
 }
 
-function judgeUser(subject: TokenSubject, role: Role | undefined): UserFinding {
-  if (role === undefined) return { kind: 'ended' };
+function judgeUser(user: UserRow | undefined): UserFinding {
+  if (user === undefined) return { generation: -1, principal: null };
+  const { tenant_id: tenantId, user_id: userId, role, generation } = user;
+  if (!isActive(user)) return { generation, principal: null };
+  const actor = `user:${userId}`;
   return {
-    kind: 'active',
-    principal: Object.freeze({
-      tenantId: subject.tenantId,
-      actor: `user:${subject.userId}`,
-      scopes: scopesOfRole(role),
-    }),
+    generation,
+    principal: Object.freeze({ tenantId, actor, scopes: scopesOfRole(role), generation }),
   };
 }

@@ -29,6 +29,8 @@ const routes = [
   { method: 'GET', path: '/v1/users/:id' },
   { method: 'PATCH', path: '/v1/users/:id', body: { disabled: true } },
   { method: 'PATCH', path: '/v1/users/:id', body: { role: 'viewer' } },
+  { method: 'DELETE', path: '/v1/users/:id' },
+  { method: 'POST', path: '/v1/users/:id/password-reset' },
   { method: 'POST', path: '/v1/api-keys/:id/rotate', body: { overlapSeconds: 0 } },
   { method: 'DELETE', path: '/v1/api-keys/:id' },
 ] as const;

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { hash, verify } from '@node-rs/argon2';
 import { serviceUnavailable } from '../platform/http/problem.ts';
+import { FairQueue, QueueFull, type Turn } from './fair-queue.ts';
 
 /** Length in characters. No rules of composition: they make passwords worse (NIST SP 800-63B, 3.1.1.2). */
 export const PASSWORD_MIN_LENGTH = 12;
@@ -18,27 +19,26 @@ const DIGEST_BYTES = 32;
 
 /** Each computation holds one of the four threads that DNS and signature checks use as well, so two at a time. */
 const MAX_RUNNING = 2;
-const MAX_WAITING = 32;
+const MAX_WAITING = 64;
+const MAX_WAITING_PER_SHARE = 16;
 const RETRY_AFTER_BUSY_S = 2;
 
-/** Hashes and checks passwords, a bounded number at a time. */
+/** Hashes and checks passwords, a bounded number at a time; clients and tenants in turn. */
 export class Passwords {
-  /** Has the parameters of a real hash and belongs to nobody: checking against it takes the same time and never succeeds. */
-  readonly #nobodysHash = [
-    '$argon2id$v=19',
-    `m=${MEMORY_KIB},t=${PASSES},p=${LANES}`,
-    unpaddedBase64(randomBytes(SALT_BYTES)),
-    unpaddedBase64(randomBytes(DIGEST_BYTES)),
-  ].join('$');
-  readonly #waiting: (() => void)[] = [];
-  #running = 0;
+  /** Checking against it takes the same time as against a real hash, and never succeeds. */
+  readonly #nobodysHash = unusableHash();
+  readonly #queue = new FairQueue({
+    maxRunning: MAX_RUNNING,
+    maxWaiting: MAX_WAITING,
+    maxWaitingPerShare: MAX_WAITING_PER_SHARE,
+  });
 
   /**
    * The PHC string to store.
    * @throws UNAVAILABLE when too many computations wait already
    */
-  async hash(password: string): Promise<string> {
-    return this.#inTurn(() =>
+  async hash(turn: Turn, password: string): Promise<string> {
+    return this.#inTurn(turn, () =>
       hash(normalised(password), {
         memoryCost: MEMORY_KIB,
         timeCost: PASSES,
@@ -53,32 +53,32 @@ export class Passwords {
    * that the time does not tell whether an e-mail is known.
    * @throws UNAVAILABLE when too many computations wait already
    */
-  async verify(storedHash: string | undefined, password: string): Promise<boolean> {
-    return this.#inTurn(() => verify(storedHash ?? this.#nobodysHash, normalised(password)));
+  async verify(turn: Turn, storedHash: string | undefined, password: string): Promise<boolean> {
+    return this.#inTurn(turn, () => verify(storedHash ?? this.#nobodysHash, normalised(password)));
   }
 
-  async #inTurn<T>(compute: () => Promise<T>): Promise<T> {
-    if (this.#running >= MAX_RUNNING) await this.#turn();
-    else this.#running++;
+  async #inTurn<T>(turn: Turn, compute: () => Promise<T>): Promise<T> {
     try {
-      return await compute();
-    } finally {
-      // The place goes to the next in line, or becomes free.
-      const next = this.#waiting.shift();
-      if (next) next();
-      else this.#running--;
-    }
-  }
-
-  #turn(): Promise<void> {
-    if (this.#waiting.length >= MAX_WAITING) {
+      return await this.#queue.run(turn, compute);
+    } catch (error) {
+      if (!(error instanceof QueueFull)) throw error;
       throw serviceUnavailable({
         detail: 'Too many passwords are being checked.',
         retryAfterSeconds: RETRY_AFTER_BUSY_S,
+        cause: error,
       });
     }
-    return new Promise((resolve) => this.#waiting.push(resolve));
   }
+}
+
+/** What is stored for a user who has no password any more: a hash with the parameters of a real one, of nothing. */
+export function unusableHash(): string {
+  return [
+    '$argon2id$v=19',
+    `m=${MEMORY_KIB},t=${PASSES},p=${LANES}`,
+    unpaddedBase64(randomBytes(SALT_BYTES)),
+    unpaddedBase64(randomBytes(DIGEST_BYTES)),
+  ].join('$');
 }
 
 /** One spelling for what keyboards may send as composed or decomposed characters (NIST SP 800-63B asks for NFKC or NFKD). */

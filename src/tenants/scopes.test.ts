@@ -27,6 +27,7 @@ describe('a principal', () => {
       tenantId: 't' as TenantId,
       actor: 'cli',
       scopes: new Set(['events:read']),
+      generation: null,
     };
     expect(scopesBeyond(principal, ['events:write', 'events:read'])).toEqual(['events:write']);
   });

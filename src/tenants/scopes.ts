@@ -1,4 +1,4 @@
-import { type TenantId, type UserId, isId } from '../shared/ids.ts';
+import { type ApiKeyId, type TenantId, type UserId, isId } from '../shared/ids.ts';
 
 /** What a credential may be allowed to do. Stored as text in `api_keys.scopes`, so names never change their meaning. */
 export const SCOPES = [
@@ -54,15 +54,26 @@ export interface Principal {
   /** `user:<user ID>` or `key:<API key ID>`; what "created by" and "requested by" columns keep. */
   readonly actor: string;
   readonly scopes: ReadonlySet<Scope>;
+  /** Of the access token; null for an API key. */
+  readonly generation: number | null;
 }
 
-/** The scopes of `wanted` that the principal does not have, in their order. Nobody may hand on what they lack. */
-export function scopesBeyond(principal: Principal, wanted: Iterable<Scope>): Scope[] {
-  return [...wanted].filter((scope) => !principal.scopes.has(scope));
+/** The scopes of `wanted` that the holder does not have, in their order. Nobody may hand on what they lack. */
+export function scopesBeyond(
+  holder: { readonly scopes: ReadonlySet<Scope> },
+  wanted: Iterable<Scope>,
+): Scope[] {
+  return [...wanted].filter((scope) => !holder.scopes.has(scope));
 }
 
 /** The user behind an actor, or undefined when it is an API key or the command line. */
 export function userOfActor(actor: string): UserId | undefined {
   const id = actor.startsWith('user:') ? actor.slice('user:'.length) : '';
   return isId(id) ? (id as UserId) : undefined;
+}
+
+/** The API key behind an actor, or undefined when it is a user or the command line. */
+export function apiKeyOfActor(actor: string): ApiKeyId | undefined {
+  const id = actor.startsWith('key:') ? actor.slice('key:'.length) : '';
+  return isId(id) ? (id as ApiKeyId) : undefined;
 }

@@ -20,9 +20,11 @@ export function isApiKeyShaped(text: string): boolean {
   return API_KEY.test(text);
 }
 
+const TOKEN_PREFIXES = { refresh: 'rrt', bootstrap: 'rbt', reset: 'rpt' } as const;
+
 /** A new opaque token of 256 random bits. The kind in front lets secret scanners and people tell them apart. */
-export function mintToken(kind: 'refresh' | 'bootstrap'): string {
-  return `${kind === 'refresh' ? 'rrt' : 'rbt'}_${randomBytes(32).toString('base64url')}`;
+export function mintToken(kind: keyof typeof TOKEN_PREFIXES): string {
+  return `${TOKEN_PREFIXES[kind]}_${randomBytes(32).toString('base64url')}`;
 }
 
 /** SHA-256 as stored in `*_hash` columns. */

@@ -19,7 +19,7 @@ export function sessionRoutes(app: HttpServer, sessions: SessionService): void {
       },
     },
     async (request, reply) => {
-      const signedUp = await sessions.signUp(request.body);
+      const signedUp = await sessions.signUp(request.body, request.clientAddress);
       return neverStored(reply).code(201).send(signedUp);
     },
   );
@@ -36,7 +36,7 @@ export function sessionRoutes(app: HttpServer, sessions: SessionService): void {
       },
     },
     async (request, reply) => {
-      const session = await sessions.logIn(request.body, request.ip);
+      const session = await sessions.logIn(request.body, request.clientAddress);
       return neverStored(reply).send(session);
     },
   );
@@ -48,12 +48,13 @@ export function sessionRoutes(app: HttpServer, sessions: SessionService): void {
       schema: {
         ...common,
         summary: 'Exchange a refresh token, once, for new tokens',
+        description: 'A token that comes a second time ends all sessions of its user.',
         body: RefreshBody,
         response: { 200: Session },
       },
     },
     async (request, reply) => {
-      const session = await sessions.refresh(request.body.refreshToken);
+      const session = await sessions.refresh(request.body.refreshToken, request.clientAddress);
       return neverStored(reply).send(session);
     },
   );
@@ -64,14 +65,14 @@ export function sessionRoutes(app: HttpServer, sessions: SessionService): void {
       config: { auth: 'public' },
       schema: {
         ...common,
-        summary: 'End the session of a refresh token',
-        description: 'Access tokens that were given out already run out by themselves.',
+        summary: 'End all sessions of the user of a refresh token',
+        description: 'Access tokens end at once in this process and within auth.keyCacheMs in others.',
         body: RefreshBody,
         response: { 204: Type.Null() },
       },
     },
     async (request, reply) => {
-      await sessions.logOut(request.body.refreshToken);
+      await sessions.logOut(request.body.refreshToken, request.clientAddress);
       return reply.code(204).send(null);
     },
   );

@@ -3,7 +3,7 @@ import { Email, Name, Password, Tenant, User } from './account.schemas.ts';
 import { PASSWORD_MAX_LENGTH } from './passwords.ts';
 
 /** Bounds what is hashed; our own tokens have fewer than 60 characters. */
-const OpaqueToken = Type.String({ minLength: 1, maxLength: 256 });
+export const OpaqueToken = Type.String({ minLength: 1, maxLength: 256 });
 
 export const SignUpBody = Type.Object(
   { bootstrapToken: OpaqueToken, tenantName: Name, email: Email, password: Password },

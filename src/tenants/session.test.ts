@@ -17,12 +17,16 @@ afterAll(async () => {
   await test.close();
 });
 
+let address = 0;
+/** Tests do not spend each other's budgets. */
+const nextAddress = (): string => `100.64.0.${Math.floor(++address / 20)}`;
+const me = (token: string) => tenants.call('GET', '/v1/me', { token });
 const email = (): string => `${randomUUID()}@example.com`;
 const bootstrap = (ttlS = 60): Promise<string> => createBootstrapToken(test.database.requests, { ttlS });
 const signUp = (body: Record<string, unknown>) =>
   tenants.call('POST', '/v1/signup', { body: { tenantName: 'T', password: PASSWORD, ...body } });
-const logIn = (body: Record<string, unknown>) =>
-  tenants.call<Session & { code: string }>('POST', '/v1/auth/login', { body });
+const logIn = (body: Record<string, unknown>, from = nextAddress()) =>
+  tenants.call<Session & { code: string }>('POST', '/v1/auth/login', { body, from });
 const refresh = (refreshToken: string) =>
   tenants.call<Session & { code: string }>('POST', '/v1/auth/refresh', { body: { refreshToken } });
 
@@ -125,20 +129,84 @@ describe('login', () => {
     }
   });
 
-  it('is refused after ten failures with the time to wait, for this e-mail only, and then works again', async () => {
+  it('is refused after ten failures from one address with the time to wait, and not from another', async () => {
     const owner = await tenants.signUp();
     const wrong = () => logIn({ email: owner.email, password: 'wrong' });
-    const failures = await Promise.all(Array.from({ length: 11 }, wrong));
-    expect(failures.filter((answer) => answer.status === 401)).toHaveLength(10);
-    const refused = await logIn({ email: owner.email, password: PASSWORD });
-    expect({ status: refused.status, code: refused.body.code }).toEqual({
-      status: 429,
-      code: 'LOGIN_THROTTLED',
-    });
-    expect(refused.headers['retry-after']).toBe('300');
-    expect((await logIn({ email: email(), password: PASSWORD })).status).toBe(401);
-    tenants.clock.ms += 300_000;
-    expect((await logIn({ email: owner.email, password: PASSWORD })).status).toBe(200);
+    // Some at a time: a client has a share of the queue for hashing.
+    for (let i = 0; i < 5; i++) {
+      const [one, two] = await Promise.all([wrong(), wrong()]);
+      expect([one.status, two.status]).toEqual([401, 401]);
+    }
+    const right = { email: owner.email, password: PASSWORD };
+    const refused = await logIn(right, '192.0.2.99');
+    expect(refused.status).toBe(200);
+    const here = await wrong();
+    expect({ status: here.status, code: here.body.code }).toEqual({ status: 429, code: 'LOGIN_THROTTLED' });
+    expect(here.headers['retry-after']).toBe('120');
+  });
+
+  it('stays open to its owner at an address that it is known at, while the account is attacked', async () => {
+    const owner = await tenants.signUp();
+    const right = { email: owner.email, password: PASSWORD };
+    expect((await logIn(right, '198.51.100.1')).status).toBe(200);
+    const statuses: number[] = [];
+    for (let i = 0; i < 30; i++)
+      statuses.push((await logIn({ email: owner.email, password: 'wrong' }, `203.0.113.${i}`)).status);
+    expect(statuses.filter((status) => status === 429).length).toBeGreaterThanOrEqual(9);
+    expect((await logIn(right, '203.0.113.200')).status).toBe(429);
+    expect((await logIn(right, '198.51.100.1')).status).toBe(200);
+    // A refresh makes the address known, too.
+    const second = await logIn(right, '198.51.100.1');
+    const body = { refreshToken: second.body.refreshToken };
+    const moved = await tenants.call('POST', '/v1/auth/refresh', { body, from: '198.51.100.2' });
+    expect(moved.status).toBe(200);
+    expect((await logIn(right, '198.51.100.2')).status).toBe(200);
+  });
+
+  it('knows the address of an owner in a process that the owner has not used yet', async () => {
+    const owner = await tenants.signUp();
+    const right = { email: owner.email, password: PASSWORD };
+    expect((await logIn(right, '198.51.100.9')).status).toBe(200);
+    const elsewhere = await TenantsApp.start(test.database);
+    const there = async (password: string, from: string) => {
+      const body = { email: owner.email, password };
+      return (await elsewhere.call('POST', '/v1/auth/login', { body, from })).status;
+    };
+    for (let i = 0; i < 25; i++) await there('wrong', `203.0.113.${i}`);
+    expect(await there(PASSWORD, '203.0.113.200')).toBe(429);
+    expect(await there(PASSWORD, '198.51.100.9')).toBe(200);
+    await elsewhere.close();
+  });
+
+  it('treats an unknown account, and a disabled one with the right password, like a known one', async () => {
+    const owner = await tenants.signUp();
+    const user = await tenants.addUser(owner, 'viewer');
+    await tenants.sql(
+      'UPDATE relayops.user_accounts SET disabled_at = now() WHERE user_id = $1',
+      user.userId,
+    );
+    const answersFor = async (body: Record<string, unknown>, net: string) => {
+      const answers = [];
+      for (let i = 0; i < 24; i++) {
+        const { status, body: problem, headers } = await logIn(body, `${net}.${i}`);
+        answers.push({ status, retryAfter: headers['retry-after'], ...problem, requestId: '' });
+      }
+      return answers;
+    };
+    const known = await answersFor({ email: owner.email, password: 'wrong' }, '10.1.0');
+    expect(known.filter(({ status }) => status === 429).length).toBeGreaterThanOrEqual(3);
+    expect(await answersFor({ email: email(), password: 'wrong' }, '10.2.0')).toEqual(known);
+    expect(await answersFor({ email: user.email, password: PASSWORD }, '10.3.0')).toEqual(known);
+  });
+
+  it('stores no address of a client', async () => {
+    const owner = await tenants.signUp();
+    await logIn({ email: owner.email, password: PASSWORD }, '198.51.100.77');
+    const rows = await tenants.sql(
+      'SELECT to_jsonb(t)::text AS all FROM relayops.refresh_tokens t WHERE user_id = $1',
+      owner.user.userId,
+    );
+    for (const row of rows) expect(row['all']).not.toContain('198.51.100');
   });
 
   it('refuses a NUL in the e-mail as a bad request', async () => {
@@ -165,18 +233,37 @@ describe('refresh', () => {
     expect((await refresh(body.refreshToken)).status).toBe(200);
   });
 
-  it('ends the whole family, and no other, when a used token comes again', async () => {
+  it('ends all sessions of the user when a used token comes again, access tokens too', async () => {
     const owner = await tenants.signUp();
+    const bystander = await tenants.addUser(owner, 'viewer');
     const other = await logIn({ email: owner.email, password: PASSWORD });
     const second = await refresh(owner.session.refreshToken);
     const third = await refresh(second.body.refreshToken);
+    expect((await me(third.body.accessToken)).status).toBe(200);
     const reuse = await refresh(owner.session.refreshToken);
     expect({ status: reuse.status, code: reuse.body.code }).toEqual({
       status: 401,
       code: 'REFRESH_TOKEN_INVALID',
     });
-    expect((await refresh(third.body.refreshToken)).status).toBe(401);
-    expect((await refresh(other.body.refreshToken)).status).toBe(200);
+    for (const { refreshToken } of [third.body, other.body])
+      expect((await refresh(refreshToken)).status).toBe(401);
+    for (const token of [owner.token, third.body.accessToken, other.body.accessToken])
+      expect((await me(token)).body['code']).toBe('CREDENTIAL_REVOKED');
+    expect((await me(bystander.token)).status).toBe(200);
+  });
+
+  it('ends nothing when a token comes again whose sessions have ended already', async () => {
+    const owner = await tenants.signUp();
+    const second = await refresh(owner.session.refreshToken);
+    expect((await refresh(owner.session.refreshToken)).status).toBe(401);
+    const fresh = await logIn({ email: owner.email, password: PASSWORD });
+    for (const token of [owner.session.refreshToken, second.body.refreshToken]) {
+      expect((await refresh(token)).status).toBe(401);
+      const body = { refreshToken: token };
+      expect((await tenants.call('POST', '/v1/auth/logout', { body })).status).toBe(204);
+    }
+    expect((await me(fresh.body.accessToken)).status).toBe(200);
+    expect((await refresh(fresh.body.refreshToken)).status).toBe(200);
   });
 
   it('works for one of many at a time, and their family has then ended', async () => {
@@ -214,12 +301,69 @@ describe('refresh', () => {
 });
 
 describe('logout', () => {
-  it('ends the session, and is no error the second time', async () => {
+  it('ends all sessions of the user at once, access tokens too, and is no error the second time', async () => {
     const owner = await tenants.signUp();
+    const other = await logIn({ email: owner.email, password: PASSWORD });
+    expect((await me(owner.token)).status).toBe(200);
     const body = { refreshToken: owner.session.refreshToken };
     for (const _ of ['once', 'twice'])
       expect((await tenants.call('POST', '/v1/auth/logout', { body })).status).toBe(204);
-    expect((await refresh(owner.session.refreshToken)).status).toBe(401);
+    for (const token of [owner.token, other.body.accessToken])
+      expect((await me(token)).body['code']).toBe('CREDENTIAL_REVOKED');
+    for (const token of [owner.session.refreshToken, other.body.refreshToken])
+      expect((await refresh(token)).status).toBe(401);
+    const again = await logIn({ email: owner.email, password: PASSWORD });
+    expect((await me(again.body.accessToken)).status).toBe(200);
+  });
+
+  it('ends access tokens in another process within the trusted time', async () => {
+    const elsewhere = await TenantsApp.start(test.database);
+    const owner = await tenants.signUp();
+    const there = () => elsewhere.call('GET', '/v1/me', { token: owner.token });
+    expect((await there()).status).toBe(200);
+    const body = { refreshToken: owner.session.refreshToken };
+    await tenants.call('POST', '/v1/auth/logout', { body });
+    elsewhere.clock.ms += 2_001;
+    expect((await there()).body['code']).toBe('CREDENTIAL_REVOKED');
+    await elsewhere.close();
+  });
+
+  it('does not keep a new session out of a process that trusts the old one', async () => {
+    const elsewhere = await TenantsApp.start(test.database);
+    const owner = await tenants.signUp();
+    expect((await elsewhere.call('GET', '/v1/me', { token: owner.token })).status).toBe(200);
+    const body = { refreshToken: owner.session.refreshToken };
+    await tenants.call('POST', '/v1/auth/logout', { body });
+    const again = await logIn({ email: owner.email, password: PASSWORD });
+    const there = (token: string) => elsewhere.call('GET', '/v1/me', { token });
+    expect((await there(again.body.accessToken)).status).toBe(200);
+    expect((await there(owner.token)).status).toBe(401);
+    await elsewhere.close();
+  });
+});
+
+describe('tokens that are not valid', () => {
+  it('are limited by address, on every public route that takes one', async () => {
+    const from = '192.0.2.55';
+    const bad = { refreshToken: 'rrt_unknown' };
+    const routes = [
+      ['/v1/auth/refresh', bad],
+      ['/v1/auth/logout', bad],
+      ['/v1/auth/password-reset', { resetToken: 'rpt_unknown', newPassword: PASSWORD }],
+      ['/v1/signup', { bootstrapToken: 'rbt_unknown', tenantName: 'T', email: email(), password: PASSWORD }],
+    ] as const;
+    for (let i = 0; i < 32; i++) {
+      const [url, body] = routes[i % routes.length]!;
+      const { status } = await tenants.call('POST', url, { body, from });
+      expect(status).not.toBe(i < 30 ? 429 : 401);
+    }
+    for (const [url, body] of routes) {
+      const answer = await tenants.call('POST', url, { body, from });
+      expect([url, answer.status, answer.body['code']]).toEqual([url, 429, 'TOKEN_THROTTLED']);
+      expect(answer.headers['retry-after']).toBe('10');
+    }
+    const owner = await tenants.signUp();
+    expect((await refresh(owner.session.refreshToken)).status).toBe(200);
   });
 });
 

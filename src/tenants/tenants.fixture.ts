@@ -4,6 +4,7 @@ import { testHttpLimits } from '../../test/support/http-limits.ts';
 import { loadConfig } from '../config/index.ts';
 import type { Config } from '../config/index.ts';
 import type { Database } from '../platform/db/database.ts';
+import type { Clock } from '../shared/clock.ts';
 import { type HttpServer, createHttpServer } from '../platform/http/server.ts';
 import {
   type TenantsService,
@@ -12,7 +13,7 @@ import {
   registerAuthentication,
   tenantRoutes,
 } from './index.ts';
-import type { SignedUp } from './session.schemas.ts';
+import type { Session, SignedUp } from './session.schemas.ts';
 
 export const PASSWORD = 'correct horse battery';
 
@@ -47,13 +48,21 @@ export class TenantsApp {
     this.clock = clock;
   }
 
-  /** `addRoutes` runs between the guard and the start. */
+  /** `addRoutes` runs between the guard and the start; `log` gets the lines from level info on. `monotonic` is the wall clock, if not given. */
   static async start(
     database: Database,
-    options: { config?: Partial<Config>; addRoutes?: (app: HttpServer) => void } = {},
+    options: {
+      config?: Partial<Config>;
+      addRoutes?: (app: HttpServer) => void;
+      log?: string[];
+      monotonic?: Clock;
+    } = {},
   ): Promise<TenantsApp> {
     const config = loadConfig({}, { 'auth.jwtSecret': 's'.repeat(32), ...options.config });
-    const logger = pino({ level: 'silent' });
+    const { log } = options;
+    const logger = log
+      ? pino({ level: 'info' }, { write: (line: string) => void log.push(line) })
+      : pino({ level: 'silent' });
     const clock = {
       ms: Date.now(),
       now(): number {
@@ -66,7 +75,13 @@ export class TenantsApp {
       limits: testHttpLimits,
       documentation: { version: 'test' },
     });
-    const service = createTenantsService({ database, config, clock, logger });
+    const service = createTenantsService({
+      database,
+      config,
+      clock,
+      monotonic: options.monotonic ?? clock,
+      logger,
+    });
     registerAuthentication(app, service.authenticator);
     tenantRoutes(app, service);
     options.addRoutes?.(app);
@@ -82,11 +97,12 @@ export class TenantsApp {
   async call<Body = Record<string, unknown>>(
     method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
     url: string,
-    { token, body }: { token?: string | undefined; body?: unknown } = {},
+    { token, body, from }: { token?: string | undefined; body?: unknown; from?: string } = {},
   ): Promise<Answer<Body>> {
     const answer = await this.app.inject({
       method,
       url,
+      ...(from === undefined ? {} : { remoteAddress: from }),
       headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
       ...(body === undefined ? {} : { body: body as object }),
     });
@@ -107,17 +123,21 @@ export class TenantsApp {
   }
 
   /** A further user of the owner's tenant, logged in. */
-  async addUser(owner: Member, role: string): Promise<{ userId: string; email: string; token: string }> {
+  async addUser(
+    owner: Member,
+    role: string,
+  ): Promise<{ userId: string; email: string; token: string; refreshToken: string }> {
     const email = `${randomUUID()}@example.com`;
     const added = await this.call<{ userId: string }>('POST', '/v1/users', {
       token: owner.token,
       body: { email, password: PASSWORD, role },
     });
     if (added.status !== 201) throw new Error(added.text);
-    const login = await this.call<{ accessToken: string }>('POST', '/v1/auth/login', {
+    const login = await this.call<Session>('POST', '/v1/auth/login', {
       body: { email, password: PASSWORD },
     });
-    return { userId: added.body.userId, email, token: login.body.accessToken };
+    const { accessToken, refreshToken } = login.body;
+    return { userId: added.body.userId, email, token: accessToken, refreshToken };
   }
 
   /** Runs SQL that moves the times of rows, so that no test has to wait. */

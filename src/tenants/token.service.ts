@@ -2,6 +2,7 @@ import type { Queryable } from '../platform/db/database.ts';
 import { digestOf, mintToken } from './secret-token.ts';
 import {
   deleteExpiredBootstrapTokens,
+  deleteExpiredPasswordResets,
   deleteExpiredRefreshTokens,
   insertBootstrapToken,
 } from './token.sql.ts';
@@ -20,10 +21,11 @@ export async function createBootstrapToken(
 }
 
 /**
- * One step of the janitor: removes refresh and bootstrap tokens that have expired, at most `limit` of each.
+ * One step of the janitor: removes refresh, bootstrap and password reset tokens that have expired, at most `limit` of each.
  * @returns how many were removed; when it is `limit` or more there may be others
  */
 export async function deleteExpiredTokens(db: Queryable, limit: number): Promise<number> {
   const refresh = await deleteExpiredRefreshTokens(db, limit);
-  return refresh + (await deleteExpiredBootstrapTokens(db, limit));
+  const resets = await deleteExpiredPasswordResets(db, limit);
+  return refresh + resets + (await deleteExpiredBootstrapTokens(db, limit));
 }

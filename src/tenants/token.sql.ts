@@ -1,6 +1,8 @@
 import type { Queryable, Transaction } from '../platform/db/database.ts';
 import { prepared } from '../platform/db/sql.ts';
 import type { TenantId, UserId } from '../shared/ids.ts';
+import type { Issuer } from './issuer.ts';
+import type { SessionHolder } from './session-holder.ts';
 
 // Refresh tokens -----------------------------------------------------------------------------------------------------
 
@@ -8,11 +10,15 @@ export interface RefreshTokenRow {
   readonly family_id: string;
   readonly user_id: UserId;
   readonly tenant_id: TenantId;
+  /** What it was when it was read; under the lock on the user's row it stays that. */
+  readonly state: 'open' | 'used' | 'expired' | 'revoked';
 }
 
-const FIND_REFRESH = prepared(
-  'SELECT family_id, user_id, tenant_id FROM relayops.refresh_tokens WHERE token_hash = $1',
-);
+const FIND_REFRESH = prepared(`
+  SELECT family_id, user_id, tenant_id,
+    CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN used_at IS NOT NULL THEN 'used'
+      WHEN expires_at <= now() THEN 'expired' ELSE 'open' END AS state
+  FROM relayops.refresh_tokens WHERE token_hash = $1`);
 /** Authentication only: finds the tenant, so it cannot be scoped by it. Index: primary key. */
 export async function findRefreshToken(
   db: Queryable,
@@ -23,40 +29,28 @@ export async function findRefreshToken(
 }
 
 const INSERT_REFRESH = prepared(`
-  INSERT INTO relayops.refresh_tokens (token_hash, family_id, user_id, tenant_id, expires_at)
-  VALUES ($1, $2, $3, $4, now() + make_interval(secs => $5))`);
+  INSERT INTO relayops.refresh_tokens (token_hash, family_id, user_id, tenant_id, expires_at, origin_hash)
+  VALUES ($1, $2, $3, $4, now() + make_interval(secs => $5), $6)`);
 export async function insertRefreshToken(
-  tx: Transaction,
-  tenantId: TenantId,
+  { tx, user }: SessionHolder,
   token: {
     readonly hash: Buffer;
     readonly familyId: string;
-    readonly userId: UserId;
     readonly ttlS: number;
+    /** Keyed hash of the client's address. */
+    readonly originHash: Buffer;
   },
 ): Promise<void> {
-  await tx.query(INSERT_REFRESH([token.hash, token.familyId, token.userId, tenantId, token.ttlS]));
+  const { hash, familyId, ttlS, originHash } = token;
+  await tx.query(INSERT_REFRESH([hash, familyId, user.user_id, user.tenant_id, ttlS, originHash]));
 }
 
-const USE_REFRESH = prepared(`
-  UPDATE relayops.refresh_tokens SET used_at = now()
-  WHERE tenant_id = $1 AND token_hash = $2 AND used_at IS NULL AND revoked_at IS NULL AND expires_at > now()`);
-/** Takes the token's one use; false when there is none left. Index: primary key. */
-export async function useRefreshToken(
-  tx: Transaction,
-  tenantId: TenantId,
-  tokenHash: Buffer,
-): Promise<boolean> {
-  const { rowCount } = await tx.query(USE_REFRESH([tenantId, tokenHash]));
-  return rowCount === 1;
-}
-
-const REVOKE_FAMILY = prepared(`
-  UPDATE relayops.refresh_tokens SET revoked_at = now()
-  WHERE tenant_id = $1 AND family_id = $2 AND revoked_at IS NULL`);
-/** Ends a session. Needs `lockUser`, else a token that is being added is missed. Index: refresh_tokens_family. */
-export async function revokeFamily(tx: Transaction, tenantId: TenantId, familyId: string): Promise<void> {
-  await tx.query(REVOKE_FAMILY([tenantId, familyId]));
+const USE_REFRESH = prepared(
+  'UPDATE relayops.refresh_tokens SET used_at = now() WHERE tenant_id = $1 AND token_hash = $2',
+);
+/** Takes the one use of an open token, under the lock on the user's row. Index: primary key. */
+export async function useRefreshToken(tx: Transaction, tenantId: TenantId, tokenHash: Buffer): Promise<void> {
+  await tx.query(USE_REFRESH([tenantId, tokenHash]));
 }
 
 const REVOKE_OF_USER = prepared(`
@@ -69,6 +63,52 @@ export async function revokeRefreshTokensOfUser(
   userId: UserId,
 ): Promise<void> {
   await tx.query(REVOKE_OF_USER([tenantId, userId]));
+}
+
+// Password resets ----------------------------------------------------------------------------------------------------
+
+const INSERT_RESET = prepared(`
+  INSERT INTO relayops.password_resets (token_hash, user_id, tenant_id, created_by, expires_at)
+  VALUES ($1, $2, $3, $4, now() + make_interval(secs => $5))
+  ON CONFLICT (user_id) DO UPDATE SET token_hash = excluded.token_hash, created_by = excluded.created_by,
+    created_at = now(), expires_at = excluded.expires_at
+  RETURNING expires_at`);
+/** Replaces an earlier one of the same user, under the lock on the user's row. Index: password_resets_user_id_key. */
+export async function insertPasswordReset(
+  { db, tenantId, actor }: Issuer,
+  reset: { readonly hash: Buffer; readonly userId: UserId; readonly ttlS: number },
+): Promise<Date> {
+  const { rows } = await db.query<{ expires_at: Date }>(
+    INSERT_RESET([reset.hash, reset.userId, tenantId, actor, reset.ttlS]),
+  );
+  return rows[0]!.expires_at;
+}
+
+export interface PasswordResetRow {
+  readonly user_id: UserId;
+  readonly tenant_id: TenantId;
+  readonly created_by: string;
+}
+
+const FIND_RESET = prepared(`
+  SELECT user_id, tenant_id, created_by FROM relayops.password_resets WHERE token_hash = $1 AND expires_at > now()`);
+/** Authentication only: finds the tenant, so it cannot be scoped by it. Index: primary key. */
+export async function findPasswordReset(
+  db: Queryable,
+  tokenHash: Buffer,
+): Promise<PasswordResetRow | undefined> {
+  const { rows } = await db.query<PasswordResetRow>(FIND_RESET([tokenHash]));
+  return rows[0];
+}
+
+const DELETE_RESETS = prepared('DELETE FROM relayops.password_resets WHERE tenant_id = $1 AND user_id = $2');
+/** Under the lock on the user's row. Index: password_resets_user_id_key. */
+export async function deletePasswordResets(
+  tx: Transaction,
+  tenantId: TenantId,
+  userId: UserId,
+): Promise<void> {
+  await tx.query(DELETE_RESETS([tenantId, userId]));
 }
 
 // Bootstrap tokens: they exist before their tenant does, so none of these is scoped by one ------------------------------
@@ -133,4 +173,12 @@ const DELETE_BOOTSTRAP = prepared(`
 /** No index: the table holds one row per tenant at most, in practice. Locks what it deletes, waits for nobody. */
 export async function deleteExpiredBootstrapTokens(db: Queryable, limit: number): Promise<number> {
   return (await db.query(DELETE_BOOTSTRAP([limit]))).rowCount ?? 0;
+}
+
+const DELETE_EXPIRED_RESETS = prepared(`
+  DELETE FROM relayops.password_resets WHERE token_hash IN (
+    SELECT token_hash FROM relayops.password_resets WHERE expires_at < now() LIMIT $1 FOR UPDATE SKIP LOCKED)`);
+/** No index: the table holds one row a user at most. Locks what it deletes, waits for nobody. */
+export async function deleteExpiredPasswordResets(db: Queryable, limit: number): Promise<number> {
+  return (await db.query(DELETE_EXPIRED_RESETS([limit]))).rowCount ?? 0;
 }

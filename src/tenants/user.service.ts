@@ -1,23 +1,29 @@
-import type { Database, Queryable, Transaction } from '../platform/db/database.ts';
+import type { Database, Transaction } from '../platform/db/database.ts';
+import { type Page, type PageQuery, idAfter, toPage } from '../platform/http/page.ts';
 import { routeNotFound } from '../platform/http/problem.ts';
 import type { Clock } from '../shared/clock.ts';
 import { type UserId, isId, newId } from '../shared/ids.ts';
 import { toUser } from './account.dto.ts';
 import type { NewUserBody, User, UserChange } from './account.schemas.ts';
+import { turnOfPrincipal } from './client.ts';
+import type { EmailTries } from './email-tries.ts';
 import { normalisedEmail } from './email.ts';
-import { type Page, type PageQuery, idAfter, toPage } from '../platform/http/page.ts';
-import type { Passwords } from './passwords.ts';
-import { type Principal, type Role, scopesBeyond, scopesOfRole, userOfActor } from './scopes.ts';
-import { lockTenant } from './tenant.sql.ts';
-import { emailTaken, lastOwner, ownerRequired, scopeNotGrantable } from './tenants.errors.ts';
-import { revokeRefreshTokensOfUser } from './token.sql.ts';
+import { Issuer } from './issuer.ts';
+import { checkMayGrantRole, checkMayManageUser } from './may-manage.ts';
+import { type Passwords, unusableHash } from './passwords.ts';
+import type { Principal } from './scopes.ts';
+import { endSessions } from './session-opener.ts';
+import { lastOwner } from './tenants.errors.ts';
+import { deletePasswordResets } from './token.sql.ts';
 import {
   type UserRow,
   countOtherActiveOwners,
   findUser,
   insertUser,
+  isActive,
   listUsers,
   lockUser,
+  markUserDeleted,
   updateUser,
 } from './user.sql.ts';
 
@@ -25,11 +31,12 @@ export interface UserServiceOptions {
   readonly database: Database;
   readonly clock: Clock;
   readonly passwords: Passwords;
+  readonly emailTries: EmailTries;
   /** Told after a change has been committed, so that this process stops trusting what it knew. */
   readonly onChanged: (userId: UserId) => void;
 }
 
-/** The users of the caller's tenant. Users are disabled, never deleted: what they did keeps its author. */
+/** The users of the caller's tenant. The row of a deleted one stays: what it did keeps its author. */
 export class UserService {
   readonly #options: UserServiceOptions;
 
@@ -37,18 +44,23 @@ export class UserService {
     this.#options = options;
   }
 
-  /** @throws EMAIL_TAKEN, OWNER_REQUIRED, SCOPE_NOT_GRANTABLE */
+  /** @throws EMAIL_TAKEN, EMAIL_TRIES_THROTTLED, OWNER_REQUIRED, SCOPE_NOT_GRANTABLE; as `Issuer.verify` */
   async create(principal: Principal, body: NewUserBody): Promise<User> {
-    const { database, passwords, clock } = this.#options;
-    checkGrantable(principal, body.role);
-    if (body.role === 'owner') await requireOwner(database.requests, principal);
-    const row = await insertUser(database.requests, principal.tenantId, {
-      userId: newId<UserId>(clock.now()),
-      email: normalisedEmail(body.email),
-      passwordHash: await passwords.hash(body.password),
-      role: body.role,
+    const { database, passwords, clock, emailTries } = this.#options;
+    const email = normalisedEmail(body.email);
+    const verify = async (tx: Transaction): Promise<Issuer> => {
+      const issuer = await Issuer.verify(tx, principal, 'users:write');
+      checkMayGrantRole(issuer, body.role);
+      return issuer;
+    };
+    // Once before the work of hashing, which is done outside a transaction, and once in the transaction that decides.
+    await database.transaction(verify);
+    const asker = { caller: principal.actor, tenant: principal.tenantId };
+    const row = await emailTries.run(asker, email, async () => {
+      const passwordHash = await passwords.hash(turnOfPrincipal(principal), body.password);
+      const user = { userId: newId<UserId>(clock.now()), email, passwordHash, role: body.role };
+      return database.transaction(async (tx) => insertUser(await verify(tx), user));
     });
-    if (row === undefined) throw emailTaken();
     return toUser(row);
   }
 
@@ -61,21 +73,55 @@ export class UserService {
 
   /** @throws NOT_FOUND */
   async get(principal: Principal, userId: string): Promise<User> {
-    const row = await findUser(this.#options.database.requests, principal.tenantId, checkedId(userId));
+    const row = await findUser(this.#options.database.requests, principal.tenantId, checkedUserId(userId));
     if (row === undefined) throw routeNotFound();
     return toUser(row);
   }
 
   /**
-   * Changes role or state. Disabling ends all sessions of the user; API keys belong to the tenant and go on.
-   * @throws NOT_FOUND, LAST_OWNER, OWNER_REQUIRED, SCOPE_NOT_GRANTABLE
+   * Changes role or state, and ends all sessions of the user. API keys belong to the tenant and go on.
+   * @throws NOT_FOUND, LAST_OWNER, OWNER_REQUIRED, SCOPE_NOT_GRANTABLE, TARGET_ABOVE_CALLER; as `Issuer.verify`
    */
   async change(principal: Principal, userId: string, change: UserChange): Promise<User> {
-    const id = checkedId(userId);
+    const id = checkedUserId(userId);
     const row = await this.#options.database.transaction((tx) => changeUser(tx, principal, id, change));
     this.#options.onChanged(id);
     return toUser(row);
   }
+
+  /**
+   * Deletes a user: its sessions end, its address is free, its name stays with what it did. API keys belong to the tenant and go on.
+   * @throws NOT_FOUND, LAST_OWNER, OWNER_REQUIRED, TARGET_ABOVE_CALLER; as `Issuer.verify`
+   */
+  async remove(principal: Principal, userId: string): Promise<void> {
+    const id = checkedUserId(userId);
+    await this.#options.database.transaction(async (tx) => {
+      const issuer = await Issuer.verify(tx, principal, 'users:write');
+      const user = await lockManaged(tx, issuer, id);
+      if (isActiveOwner(user)) await requireOtherOwner(tx, user);
+      await endSessions(tx, issuer.tenantId, id);
+      await deletePasswordResets(tx, issuer.tenantId, id);
+      await markUserDeleted(tx, issuer.tenantId, id, unusableHash());
+    });
+    this.#options.onChanged(id);
+  }
+}
+
+/**
+ * Locks a user whom the caller may change, disable, delete, or reset.
+ * @throws NOT_FOUND, OWNER_REQUIRED, TARGET_ABOVE_CALLER
+ */
+export async function lockManaged(tx: Transaction, issuer: Issuer, userId: UserId): Promise<UserRow> {
+  const user = await lockUser(tx, issuer.tenantId, userId);
+  if (user === undefined) throw routeNotFound();
+  checkMayManageUser(issuer, user.role);
+  return user;
+}
+
+/** A malformed ID looks the same as one that does not exist. */
+export function checkedUserId(text: string): UserId {
+  if (!isId(text)) throw routeNotFound();
+  return text as UserId;
 }
 
 async function changeUser(
@@ -84,44 +130,24 @@ async function changeUser(
   userId: UserId,
   change: UserChange,
 ): Promise<UserRow> {
-  const { tenantId } = principal;
-  await lockTenant(tx, tenantId);
-  const before = await lockUser(tx, tenantId, userId);
-  if (before === undefined) throw routeNotFound();
+  const issuer = await Issuer.verify(tx, principal, 'users:write');
+  const before = await lockManaged(tx, issuer, userId);
   const role = change.role ?? before.role;
   const disabled = change.disabled ?? before.disabled_at !== null;
-  if (change.role !== undefined || change.disabled === false) checkGrantable(principal, role);
-  if (before.role === 'owner' || role === 'owner') await requireOwner(tx, principal);
+  checkMayGrantRole(issuer, role);
   if (isActiveOwner(before) && (disabled || role !== 'owner')) await requireOtherOwner(tx, before);
-  const after = await updateUser(tx, tenantId, userId, role, disabled);
+  if (role === before.role && disabled === (before.disabled_at !== null)) return before;
+  await endSessions(tx, issuer.tenantId, userId);
+  await deletePasswordResets(tx, issuer.tenantId, userId);
+  const after = await updateUser(issuer, userId, role, disabled);
   if (after === undefined) throw routeNotFound();
-  if (disabled) await revokeRefreshTokensOfUser(tx, tenantId, userId);
   return after;
 }
 
 function isActiveOwner(user: UserRow): boolean {
-  return user.role === 'owner' && user.disabled_at === null;
-}
-
-/** Whoever makes a user chooses the password, and so could use every scope of the role. */
-function checkGrantable(principal: Principal, role: Role): void {
-  const beyond = scopesBeyond(principal, scopesOfRole(role));
-  if (beyond.length > 0) throw scopeNotGrantable({ extra: { scopes: beyond } });
-}
-
-/** Read from the database and not from the credential, so that a demoted owner cannot do it for some seconds more. */
-async function requireOwner(db: Queryable, principal: Principal): Promise<void> {
-  const userId = userOfActor(principal.actor);
-  const caller = userId && (await findUser(db, principal.tenantId, userId));
-  if (!caller || !isActiveOwner(caller)) throw ownerRequired();
+  return user.role === 'owner' && isActive(user);
 }
 
 async function requireOtherOwner(tx: Transaction, user: UserRow): Promise<void> {
   if ((await countOtherActiveOwners(tx, user.tenant_id, user.user_id)) === 0) throw lastOwner();
-}
-
-/** A malformed ID looks the same as one that does not exist. */
-function checkedId(text: string): UserId {
-  if (!isId(text)) throw routeNotFound();
-  return text as UserId;
 }

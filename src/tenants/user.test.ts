@@ -3,7 +3,16 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
 import type { TenantId } from '../shared/ids.ts';
 import type { User } from './account.schemas.ts';
-import { createApiKey, createTenant, loadTenantLimits } from './index.ts';
+import type { Session } from './session.schemas.ts';
+import {
+  createApiKey,
+  createBootstrapToken,
+  createTenant,
+  loadTenantLimits,
+  SCOPES,
+  type Scope,
+} from './index.ts';
+import { scopesOfRole } from './scopes.ts';
 import type { Page } from '../platform/http/page.ts';
 import { type Member, PASSWORD, TenantsApp } from './tenants.fixture.ts';
 
@@ -21,6 +30,10 @@ afterAll(async () => {
 
 const change = (token: string, userId: string, body: Record<string, unknown>) =>
   tenants.call<User & { code: string; scopes: string[] }>('PATCH', `/v1/users/${userId}`, { token, body });
+const logIn = async (email: string, password = PASSWORD): Promise<string> => {
+  const body = { email, password };
+  return (await tenants.call<Session>('POST', '/v1/auth/login', { body })).body.accessToken;
+};
 const newUser = (role: string) => ({ email: `${randomUUID()}@example.com`, password: PASSWORD, role });
 
 /** How many connections to this database wait for a lock. */
@@ -128,18 +141,26 @@ describe('users', () => {
     expect(disabled.body.disabledAt).not.toBeNull();
     expect((await tenants.call('GET', '/v1/me', { token: user.token })).status).toBe(401);
     await change(owner.token, user.userId, { disabled: false });
-    expect((await tenants.call('GET', '/v1/me', { token: user.token })).status).toBe(200);
+    expect((await tenants.call('GET', '/v1/me', { token: user.token })).status).toBe(401);
     const body = { refreshToken: login.body.refreshToken };
     expect((await tenants.call('POST', '/v1/auth/refresh', { body })).status).toBe(401);
   });
 
-  it('get the scopes of a new role at once here', async () => {
+  it('lose their sessions with a new role, and have its scopes after the next login', async () => {
     const owner = await tenants.signUp();
     const user = await tenants.addUser(owner, 'admin');
-    const list = () => tenants.call('GET', '/v1/api-keys', { token: user.token });
-    expect((await list()).status).toBe(200);
+    const list = (token: string) => tenants.call('GET', '/v1/api-keys', { token });
+    expect((await list(user.token)).status).toBe(200);
     expect((await change(owner.token, user.userId, { role: 'viewer' })).body.role).toBe('viewer');
-    expect((await list()).status).toBe(403);
+    expect((await list(user.token)).status).toBe(401);
+    expect((await list(await logIn(user.email))).status).toBe(403);
+  });
+
+  it('keep their sessions when nothing changes', async () => {
+    const owner = await tenants.signUp();
+    const user = await tenants.addUser(owner, 'viewer');
+    expect((await change(owner.token, user.userId, { role: 'viewer', disabled: false })).status).toBe(200);
+    expect((await tenants.call('GET', '/v1/me', { token: user.token })).status).toBe(200);
   });
 
   it('change by at least one member', async () => {
@@ -152,7 +173,7 @@ describe('owners', () => {
   const promoted = async (owner: Member) => {
     const user = await tenants.addUser(owner, 'viewer');
     expect((await change(owner.token, user.userId, { role: 'owner' })).status).toBe(200);
-    return user;
+    return { ...user, token: await logIn(user.email) };
   };
 
   it.each([{ disabled: true }, { role: 'admin' }])('keep the last active one against %j', async (body) => {
@@ -213,7 +234,156 @@ describe('a key that may write users', () => {
     });
     const made = await tenants.call('POST', '/v1/users', { token: key, body: newUser('viewer') });
     const raised = await change(key, viewer.userId, { role: 'developer' });
-    expect([made.body['code'], raised.body.code]).toEqual(['SCOPE_NOT_GRANTABLE', 'SCOPE_NOT_GRANTABLE']);
+    expect([made.body['code'], raised.body.code]).toEqual(['SCOPE_NOT_GRANTABLE', 'TARGET_ABOVE_CALLER']);
     expect(made.body['scopes']).toEqual(['events:read', 'endpoints:read', 'deliveries:read', 'stats:read']);
+  });
+});
+
+describe('a user who may do more than the caller', () => {
+  const keyOf = async (owner: Member, scopes: Scope[]): Promise<string> => {
+    const tenantId = owner.tenant.tenantId as TenantId;
+    const order = { name: 'k', scopes, actor: 'cli' };
+    return (await createApiKey(test.database.requests, tenantId, order)).key;
+  };
+  const touches = [
+    ['PATCH', '', { role: 'viewer' }],
+    ['PATCH', '', { disabled: true }],
+    ['POST', '/password-reset', undefined],
+    ['DELETE', '', undefined],
+  ] as const;
+  const touch = (token: string, userId: string, [method, path, body]: (typeof touches)[number]) =>
+    tenants.call<{ code?: string; scopes?: string[] }>(method, `/v1/users/${userId}${path}`, { token, body });
+
+  it('is not changed, disabled, reset or deleted, and one who may do less is', async () => {
+    const owner = await tenants.signUp();
+    const key = await keyOf(owner, [...scopesOfRole('viewer'), 'users:write']);
+    for (const one of touches) {
+      const above = await tenants.addUser(owner, 'developer');
+      const refused = await touch(key, above.userId, one);
+      expect([one, refused.status, refused.body.code]).toEqual([one, 403, 'TARGET_ABOVE_CALLER']);
+      expect(refused.body.scopes).toContain('events:write');
+      expect((await tenants.call('GET', '/v1/me', { token: above.token })).status).toBe(200);
+      const below = await tenants.addUser(owner, 'viewer');
+      expect((await touch(key, below.userId, one)).status).toBeLessThan(300);
+    }
+  });
+
+  it('is an owner for everybody but owners, whatever scopes they have', async () => {
+    const owner = await tenants.signUp();
+    const admin = await tenants.addUser(owner, 'admin');
+    for (const caller of [admin.token, await keyOf(owner, [...SCOPES])])
+      for (const one of touches) {
+        const refused = await touch(caller, owner.user.userId, one);
+        expect([one, refused.status, refused.body.code]).toEqual([one, 403, 'OWNER_REQUIRED']);
+      }
+  });
+});
+
+describe('deleting a user', () => {
+  const remove = (token: string, userId: string) => tenants.call('DELETE', `/v1/users/${userId}`, { token });
+
+  it('ends its sessions, frees its address, keeps its name and the keys that it made', async () => {
+    const owner = await tenants.signUp();
+    const user = await tenants.addUser(owner, 'admin');
+    const made = await tenants.call<{ key: string; apiKey: { apiKeyId: string } }>('POST', '/v1/api-keys', {
+      token: user.token,
+      body: { name: 'made', scopes: ['keys:read'] },
+    });
+    expect((await remove(owner.token, user.userId)).status).toBe(204);
+    expect((await tenants.call('GET', '/v1/me', { token: user.token })).status).toBe(401);
+    const refreshed = { refreshToken: user.refreshToken };
+    expect((await tenants.call('POST', '/v1/auth/refresh', { body: refreshed })).status).toBe(401);
+    const login = { email: user.email, password: PASSWORD };
+    expect((await tenants.call('POST', '/v1/auth/login', { body: login })).status).toBe(401);
+    const byRow = { email: `deleted:${user.userId}`, password: PASSWORD };
+    expect((await tenants.call('POST', '/v1/auth/login', { body: byRow })).status).toBe(401);
+
+    expect((await tenants.call('GET', '/v1/me', { token: made.body.key })).status).toBe(200);
+    const keys = await tenants.call<Page<{ createdBy: string }>>('GET', '/v1/api-keys', {
+      token: owner.token,
+    });
+    expect(keys.body.data[0]!.createdBy).toBe(`user:${user.userId}`);
+    const author = await tenants.call<User>('GET', `/v1/users/${user.userId}`, { token: owner.token });
+    expect(author.body).toMatchObject({ email: user.email });
+    expect(author.body.deletedAt).toMatch(/Z$/);
+    const list = await tenants.call<Page<User>>('GET', '/v1/users', { token: owner.token });
+    expect(list.body.data.map(({ userId }) => userId)).toEqual([owner.user.userId]);
+
+    const again = { email: user.email, password: PASSWORD, role: 'viewer' };
+    expect((await tenants.call('POST', '/v1/users', { token: owner.token, body: again })).status).toBe(201);
+  });
+
+  it('leaves nothing to change or to delete', async () => {
+    const owner = await tenants.signUp();
+    const user = await tenants.addUser(owner, 'viewer');
+    await remove(owner.token, user.userId);
+    expect((await remove(owner.token, user.userId)).status).toBe(404);
+    expect((await change(owner.token, user.userId, { disabled: false })).status).toBe(404);
+    const reset = `/v1/users/${user.userId}/password-reset`;
+    expect((await tenants.call('POST', reset, { token: owner.token })).status).toBe(404);
+  });
+
+  it('keeps the last active owner', async () => {
+    const owner = await tenants.signUp();
+    const answer = await remove(owner.token, owner.user.userId);
+    expect([answer.status, answer.body['code']]).toEqual([409, 'LAST_OWNER']);
+  });
+});
+
+describe('addresses that are in use', () => {
+  it('are refused the same wherever they are, some times, and logged without the address', async () => {
+    const log: string[] = [];
+    const watched = await TenantsApp.start(test.database, { log });
+    const [mine, theirs] = [await watched.signUp(), await watched.signUp()];
+    const add = (token: string, email: string) =>
+      watched.call<{ code: string }>('POST', '/v1/users', {
+        token,
+        body: { ...newUser('viewer'), email },
+      });
+    const own = await add(mine.token, mine.email);
+    const foreign = await add(mine.token, theirs.email);
+    expect({ ...own.body, requestId: '' }).toEqual({ ...foreign.body, requestId: '' });
+    expect(own.body.code).toBe('EMAIL_TAKEN');
+    for (let i = 2; i < 10; i++) expect((await add(mine.token, theirs.email)).status).toBe(409);
+    // Free or in use is not told any more.
+    for (const email of [theirs.email, `${randomUUID()}@example.com`]) {
+      const refused = await add(mine.token, email);
+      expect([refused.status, refused.body.code]).toEqual([429, 'EMAIL_TRIES_THROTTLED']);
+      expect(refused.headers['retry-after']).toBe('60');
+    }
+    expect((await add(theirs.token, `${randomUUID()}@example.com`)).status).toBe(201);
+
+    const lines = log
+      .filter((line) => line.includes('in use'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines).toHaveLength(10);
+    expect(lines[1]).toMatchObject({
+      tenant: mine.tenant.tenantId,
+      caller: `user:${mine.user.userId}`,
+      email_domain: 'example.com',
+    });
+    const fingerprints = new Set(lines.map((line) => line['email_fingerprint']));
+    expect([...fingerprints]).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/), expect.any(String)]);
+    expect(log.join('')).not.toContain(theirs.email.split('@')[0]);
+    await watched.close();
+  });
+
+  it('are limited for a tenant as a whole, and for a bootstrap token', async () => {
+    const owner = await tenants.signUp();
+    const body = { ...newUser('viewer'), email: owner.email };
+    const statuses: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      const { token } = await tenants.addUser(owner, 'admin');
+      for (let k = 0; k < 8; k++)
+        statuses.push((await tenants.call('POST', '/v1/users', { token, body })).status);
+    }
+    expect(statuses).toEqual([...Array<number>(20).fill(409), ...Array<number>(4).fill(429)]);
+
+    const bootstrapToken = await createBootstrapToken(test.database.requests, { ttlS: 60 });
+    const signUp = { bootstrapToken, tenantName: 'T', email: owner.email, password: PASSWORD };
+    for (let i = 0; i < 21; i++) {
+      const answer = await tenants.call('POST', '/v1/signup', { body: signUp, from: `192.0.2.${i}` });
+      expect(answer.status).toBe(i < 20 ? 409 : 429);
+    }
   });
 });

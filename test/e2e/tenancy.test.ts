@@ -108,6 +108,7 @@ const everything = async (): Promise<string> => {
     'endpoint_subscriptions',
     'api_keys',
     'user_accounts',
+    'password_resets',
     'replay_jobs',
     'routing_versions',
     'tenants',
@@ -205,7 +206,13 @@ describe('every route (SPEC B2)', () => {
       }
     }
     const open = routes.filter(({ isPublic }) => isPublic).map(({ path }) => path);
-    expect(open.sort()).toEqual(['/v1/auth/login', '/v1/auth/logout', '/v1/auth/refresh', '/v1/signup']);
+    expect(open.sort()).toEqual([
+      '/v1/auth/login',
+      '/v1/auth/logout',
+      '/v1/auth/password-reset',
+      '/v1/auth/refresh',
+      '/v1/signup',
+    ]);
   });
 
   it('wants its scope, which no others make up for', async () => {
@@ -226,8 +233,8 @@ describe('every route (SPEC B2)', () => {
       const only = await relay.newKey(SCOPES.filter((candidate) => candidate === scope));
       expect([401, 403]).not.toContain((await call(only, route, unknownIds)).status);
     }
-    // Any credential may know what it is itself.
-    expect(free.sort()).toEqual(['GET /v1/me', 'GET /v1/tenant']);
+    // Any credential may know what it is itself; a password is that of its user.
+    expect(free.sort()).toEqual(['GET /v1/me', 'GET /v1/tenant', 'POST /v1/me/password']);
   });
 });
 

@@ -8,6 +8,8 @@ export type CutReason = 'too_many_of_address' | 'answer_not_read';
 export interface ConnectionRules {
   /** Open connections of one client address; IPv6 counts by /64. */
   readonly maxPerAddress: number;
+  /** Whether an address is a trusted proxy's, behind which are many clients: it has no such limit. */
+  readonly isProxy: (address: string) => boolean;
   /** Within this time a client must take something of an answer that waits for it. */
   readonly writeTimeoutMs: number;
   readonly onCut: (reason: CutReason) => void;
@@ -59,7 +61,7 @@ export class OpenConnections {
   #add(socket: Socket): void {
     const origin = clientOrigin(socket.remoteAddress ?? '');
     const count = (this.#byOrigin.get(origin) ?? 0) + 1;
-    if (count > this.#rules.maxPerAddress) {
+    if (count > this.#rules.maxPerAddress && !this.#rules.isProxy(socket.remoteAddress ?? '')) {
       this.#rules.onCut('too_many_of_address');
       socket.destroy();
       return;

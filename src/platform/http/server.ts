@@ -11,6 +11,7 @@ import Fastify, {
 } from 'fastify';
 import { JsonError, JsonReader, JsonTooDeepError, MAX_JSON_DEPTH } from '../json/json-reader.ts';
 import { AllowedMethods } from './allowed-methods.ts';
+import { clientAddress, trustedProxies } from './client-address.ts';
 import { type CutReason, OpenConnections } from './connections.ts';
 import { serveDocumentation } from './documentation.ts';
 import { answer, answerClientError, answerError, answerExpectation } from './error-answers.ts';
@@ -31,6 +32,8 @@ export interface HttpServerOptions {
   readonly limits: HttpLimits;
   /** Of the API: its OpenAPI document and interactive documentation are served. */
   readonly documentation?: { readonly version: string };
+  /** Whose X-Forwarded-For counts, as in `http.trustedProxies`. Default: nobody's. */
+  readonly trustedProxies?: readonly string[];
   readonly onCut?: (reason: CutReason) => void;
 }
 
@@ -42,6 +45,13 @@ export interface HttpLimits {
   readonly requestTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;
   readonly writeTimeoutMs: number;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who sent the request, as far as trusted proxies say. `request.ip` is the peer, which may be a proxy. */
+    readonly clientAddress: string;
+  }
 }
 
 const CLOSE_IDLE_EVERY_MS = 20;
@@ -82,6 +92,20 @@ export async function createHttpServer(options: HttpServerOptions) {
   app.server.maxConnections = limits.maxConnections;
   app.server.on('checkExpectation', (_request, response) => answerExpectation(response));
   const allowed = new AllowedMethods(app);
+  const isTrusted = trustedProxies(options.trustedProxies ?? []);
+  let isWarned = false;
+  app.decorateRequest('clientAddress', {
+    getter(this: FastifyRequest) {
+      const [peer, forwarded] = [this.socket.remoteAddress ?? '', this.headers['x-forwarded-for']];
+      if (forwarded !== undefined && !isTrusted(peer) && !isWarned) {
+        isWarned = true;
+        const text =
+          'X-Forwarded-For is ignored: the peer is not in http.trustedProxies. When it is your proxy, name it there';
+        this.log.warn({ peer }, text);
+      }
+      return clientAddress(peer, forwarded, isTrusted);
+    },
+  });
   app.setErrorHandler<FastifyError>(answerError);
   app.setNotFoundHandler((request, reply) => answerNoRoute(request, reply, allowed));
   app.addHook('onRequest', refuseMalformed);
@@ -103,6 +127,7 @@ export async function createHttpServer(options: HttpServerOptions) {
   const connections = new OpenConnections(app.server, {
     maxPerAddress: limits.maxConnectionsPerAddress,
     writeTimeoutMs: limits.writeTimeoutMs,
+    isProxy: isTrusted,
     onCut: options.onCut ?? (() => undefined),
   });
   return Object.assign(app, { connections });
