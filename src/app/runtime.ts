@@ -7,6 +7,7 @@ import { DeliveryWorker, Janitor, ReplayRunner } from '../delivery/index.ts';
 import { EndpointDirectory, SecretBox } from '../endpoints/index.ts';
 import { Acceptor, Admission, OperationalEvents } from '../events/index.ts';
 import { Database } from '../platform/db/database.ts';
+import { NameResolver } from '../platform/dns/resolver.ts';
 import { parseAllowList } from '../platform/http/address-guard.ts';
 import { HttpSender } from '../platform/http/sender.ts';
 import { Lifecycle } from '../platform/lifecycle/lifecycle.ts';
@@ -36,6 +37,7 @@ export interface Runtime {
   readonly transport: Transport;
   /** Present with the RabbitMQ transport. */
   readonly messaging: Messaging | null;
+  readonly names: NameResolver;
   readonly acceptor: Acceptor;
   readonly admission: Admission;
   readonly worker: DeliveryWorker;
@@ -107,12 +109,26 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     onSample: observeAdmission(metrics),
     onError: (error) => report(error, 'admission'),
   });
+  const names = new NameResolver({
+    servers: config['delivery.dnsServers'],
+    timeoutMs: config['delivery.dnsTimeoutMs'],
+    maxLookups: config['delivery.dnsLookups'],
+    maxCachedNames: config['delivery.dnsCacheNames'],
+    observer: {
+      onLookup: (result, durationMs) => {
+        metrics.dnsLookups.inc({ result });
+        metrics.dnsLookupSeconds.observe({ result }, durationMs / 1000);
+      },
+      onRefused: (why) => metrics.dnsRefused.inc({ why }),
+    },
+  });
   const sender = new HttpSender({
     allow: parseAllowList(config['delivery.allowAddresses']),
     connectTimeoutMs: config['delivery.connectTimeoutMs'],
     socketsPerOrigin: config['delivery.socketsPerOrigin'],
     maxResponseBytes: config['delivery.maxResponseBytes'],
     http2: config['delivery.http2'],
+    resolve: names.resolve,
   });
   const worker = new DeliveryWorker({
     database,
@@ -163,6 +179,7 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
   const lifecycle = new Lifecycle(report);
   lifecycle.add({ name: 'database', stop: () => database.close() });
   lifecycle.add({ name: 'coordination', stop: () => coordination.close() });
+  lifecycle.add({ name: 'names', stop: () => names.close() });
   lifecycle.add({ name: 'sender', stop: () => sender.close() });
   lifecycle.add({ name: 'directory', start: () => directory.start(), stop: () => directory.stop() });
   lifecycle.add({
@@ -183,6 +200,7 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     redis,
     transport,
     messaging,
+    names,
     acceptor,
     admission,
     worker,
