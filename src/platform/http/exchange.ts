@@ -83,7 +83,7 @@ export class Exchange implements Dispatcher.DispatchHandler, LinedUp {
 
   /** Whose fault it is that the deadline passed: time in a queue of ours is none of the receiver's. */
   #lateOutcome(timeoutMs: number): SendOutcome {
-    if (!this.#isStarted && this.line === undefined && this.pool?.isBusy === true)
+    if (!this.#isStarted && this.line?.isConnecting !== true && this.pool?.isConnected === true)
       return deferredOutcome('All sockets of the origin were in use by other requests.');
     const name = this.line?.pendingName;
     if (name === undefined) return timeoutOutcome(timeoutMs, this.#status);

@@ -38,6 +38,10 @@ export class Line implements Dialler {
     this.#connect = connect;
   }
 
+  get isConnecting(): boolean {
+    return this.#connecting !== undefined;
+  }
+
   join(request: LinedUp): void {
     request.line = this;
     this.share = request.share;
@@ -78,8 +82,8 @@ export class SocketClient extends Client {
 
 /** undici's pool of one origin. Requests for which it has no free socket wait in it, without a line. */
 export class OriginPool extends Pool {
-  /** Sockets are open, but others use them. */
-  get isBusy(): boolean {
+  /** Sockets are open. What waits nevertheless waits for others to give one back. */
+  get isConnected(): boolean {
     return this.stats.connected > 0;
   }
 
