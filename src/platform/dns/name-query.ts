@@ -32,7 +32,7 @@ const GRAVITY: Readonly<Record<NameFailure, number>> = { not_found: 0, server_fa
  * a thread. Each query has a resolver of its own (30 µs), because a cancelled resolver cancels everything that was asked of it.
  */
 export class NameQuery {
-  readonly #resolver: Resolver;
+  #resolver: Resolver | undefined;
   readonly #names: readonly string[];
   readonly #deadline: NodeJS.Timeout;
   #done: ((answer: NameAnswer) => void) | undefined;
@@ -49,11 +49,14 @@ export class NameQuery {
   constructor(names: readonly string[], options: NameQueryOptions, done: (answer: NameAnswer) => void) {
     this.#names = names;
     this.#done = done;
-    const timeout = Math.max(1, Math.ceil(options.timeoutMs / FIRST_TRY_PART));
-    this.#resolver = new Resolver({ timeout, tries: TRIES });
-    if (options.servers.length > 0) this.#resolver.setServers(options.servers);
     this.#deadline = setTimeout(() => this.#end({ kind: 'failed', reason: 'timeout' }), options.timeoutMs);
-    this.#ask();
+    try {
+      this.#resolver = newResolver(options);
+      this.#ask(this.#resolver);
+    } catch {
+      // resolv.conf cannot be read, for example because no file descriptor is left.
+      queueMicrotask(() => this.#end({ kind: 'failed', reason: 'server_failure' }));
+    }
   }
 
   /** Ends the query without an answer. */
@@ -62,13 +65,13 @@ export class NameQuery {
     this.#stop();
   }
 
-  #ask(): void {
+  #ask(resolver: Resolver): void {
     const name = this.#names[this.#at]!;
     this.#open = 2;
     this.#failure = 'not_found';
     for (const type of ['resolve4', 'resolve6'] as const) {
       try {
-        this.#resolver[type](name, { ttl: true }, (error, records) => this.#heard(error, records));
+        resolver[type](name, { ttl: true }, (error, records) => this.#heard(error, records));
       } catch (error) {
         // c-ares refuses a malformed name at once.
         queueMicrotask(() => this.#heard(error as NodeJS.ErrnoException, []));
@@ -92,7 +95,7 @@ export class NameQuery {
   #conclude(): void {
     if (this.#found.length > 0) return this.#end(answerOf(this.#found));
     this.#at += 1;
-    if (this.#failure === 'not_found' && this.#at < this.#names.length) return this.#ask();
+    if (this.#failure === 'not_found' && this.#at < this.#names.length) return this.#ask(this.#resolver!);
     this.#end({ kind: 'failed', reason: this.#failure });
   }
 
@@ -106,8 +109,15 @@ export class NameQuery {
   #stop(): void {
     clearTimeout(this.#deadline);
     clearTimeout(this.#otherFamily);
-    this.#resolver.cancel();
+    this.#resolver?.cancel();
   }
+}
+
+function newResolver({ servers, timeoutMs }: NameQueryOptions): Resolver {
+  const timeout = Math.max(1, Math.ceil(timeoutMs / FIRST_TRY_PART));
+  const resolver = new Resolver({ timeout, tries: TRIES });
+  if (servers.length > 0) resolver.setServers(servers);
+  return resolver;
 }
 
 function answerOf(records: readonly RecordWithTtl[]): NameAnswer {

@@ -107,6 +107,13 @@ describe('a look-up', () => {
     expect(await ask(newResolver(), `${'x'.repeat(64)}.test`)).toBe('server_failure');
   });
 
+  it('that cannot begin is a failure as well, and gives its slot back', async () => {
+    const resolver = newResolver({ servers: ['not an address'], maxLookups: 2 });
+    expect(await ask(resolver, 'one.test')).toBe('server_failure');
+    expect(await ask(resolver, 'two.test')).toBe('server_failure');
+    expect(resolver.openLookups).toBe(0);
+  });
+
   it('is made once for all who wait for the name', async () => {
     server.set('shared.test', { a: ['192.0.2.1'], delayMs: 50 });
     const resolver = newResolver();

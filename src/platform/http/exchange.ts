@@ -4,6 +4,7 @@ import {
   abortedOutcome,
   deferredOutcome,
   failureOf,
+  lookupTimeoutOutcome,
   type SendOutcome,
   timeoutOutcome,
 } from './send-outcome.ts';
@@ -81,18 +82,15 @@ export class Exchange implements Dispatcher.DispatchHandler, LinedUp {
     this.#end(failureOf(error, this.#isStarted));
   }
 
-  /** Whose fault it is that the deadline passed: time in a queue of ours is none of the receiver's. */
+  /** Time in a queue of ours is not the receiver's fault: what was not sent by then is deferred. */
   #lateOutcome(timeoutMs: number): SendOutcome {
-    if (!this.#isStarted && this.line?.isConnecting !== true && this.pool?.isConnected === true)
+    const { line, pool } = this;
+    if (this.#isStarted) return timeoutOutcome(timeoutMs, this.#status);
+    if (line?.hasQueued === true) return deferredOutcome('The look-up of the name waited for others.');
+    if (line?.pendingName !== undefined) return lookupTimeoutOutcome(timeoutMs);
+    if (line?.isConnecting !== true && pool?.isConnected === true)
       return deferredOutcome('All sockets of the origin were in use by other requests.');
-    const name = this.line?.pendingName;
-    if (name === undefined) return timeoutOutcome(timeoutMs, this.#status);
-    if (name.isQueued) return deferredOutcome('The look-up of the name waited for others.');
-    return {
-      kind: 'failure',
-      code: 'dns',
-      detail: `Deadline of ${timeoutMs} ms passed: the look-up of the name did not end.`,
-    };
+    return timeoutOutcome(timeoutMs, this.#status);
   }
 
   #leaveLine(): void {

@@ -45,7 +45,7 @@ function agent(allow: readonly string[], resolve: ResolveName, connectTimeoutMs 
   return made;
 }
 
-const dialler = (): Dialler => ({ share: 'tenant', pendingName: undefined });
+const dialler = (): Dialler => ({ share: 'tenant', pendingName: undefined, hasQueued: false });
 
 /** A resolver that gives its answers one after the other, and the last one from then on. */
 function resolver(...answers: readonly (readonly string[])[]): ResolveName & { calls: string[] } {

@@ -24,6 +24,8 @@ export interface Dialler {
   readonly share: string;
   /** Present while the name is looked up. */
   pendingName: PendingName | undefined;
+  /** The look-up of the last connection waited for a limit of ours. */
+  hasQueued: boolean;
 }
 
 /** undici's connector, with the socket that it returns (its type says void), and who asks. */
@@ -174,6 +176,7 @@ class Attempt {
       else callback(null, vetted[0]!.address, vetted[0]!.family);
     });
     this.#waitFor(pending);
+    this.#dialler.hasQueued = pending?.isQueued === true;
   }
 
   #waitFor(pending: PendingName | undefined): void {

@@ -38,6 +38,14 @@ export function deferredOutcome(detail: string): SendOutcome {
   return { kind: 'deferred', detail };
 }
 
+export function lookupTimeoutOutcome(timeoutMs: number): SendOutcome {
+  return {
+    kind: 'failure',
+    code: 'dns',
+    detail: `Deadline of ${timeoutMs} ms passed: the look-up of the name did not end.`,
+  };
+}
+
 export function timeoutOutcome(timeoutMs: number, status: number): SendOutcome {
   const reached = status === 0 ? 'no response headers' : `status ${status}, but the body did not end`;
   return { kind: 'failure', code: 'timeout', detail: `Deadline of ${timeoutMs} ms passed: ${reached}.` };

@@ -115,6 +115,17 @@ describe('a request to a name', () => {
     expect(dns.asked('behind.test')).toEqual([]);
   });
 
+  it('is deferred when it waited for our limit first and its deadline passes later, before it is sent', async () => {
+    dns.set('holder.test', { fault: 'NXDOMAIN', delayMs: 200 });
+    dns.set('silent.test', { fault: 'silent' });
+    const { send } = newSender({ maxLookups: 2 });
+    const holder = send('http://holder.test/');
+    await dns.untilAsked(1);
+    expect(await send('http://silent.test/', 400)).toMatchObject({ kind: 'deferred' });
+    expect(await holder).toMatchObject(failure('dns'));
+    expect(dns.asked('silent.test')).toHaveLength(1);
+  });
+
   it('of another tenant does not wait for it', async () => {
     const { port } = await receiver();
     dns.set('well.test', { a: ['127.0.0.1'] });

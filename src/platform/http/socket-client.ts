@@ -30,6 +30,7 @@ export class ConnectAbandonedError extends Error {
 export class Line implements Dialler {
   share = '';
   pendingName: PendingName | undefined;
+  hasQueued = false;
   readonly #connect: GuardedConnect;
   #waiting = 0;
   #connecting: Socket | undefined;
