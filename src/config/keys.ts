@@ -606,7 +606,7 @@ export const keys = {
     default: 1_000,
     min: 10,
     unit: 'ms',
-    text: 'Pause of a claimed delivery that was refused a permit; it is no attempt.',
+    text: 'Pause of a claimed delivery that was refused a permit or a look-up of its host name; it is no attempt.',
   },
   'delivery.maxResponseBytes': {
     type: 'integer',
