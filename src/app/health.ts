@@ -96,10 +96,11 @@ async function probeDatabase({ database }: Runtime): Promise<DependencyState> {
   }
 }
 
-function sampleNow({ metrics, worker, coordination, config }: Runtime): void {
+function sampleNow({ metrics, worker, coordination, config, names }: Runtime): void {
   const held = coordination.held();
   metrics.inFlight.set(worker.inFlight);
   metrics.permitsLeft.set(Math.max(0, config['delivery.concurrency'] - worker.inFlight));
+  metrics.dnsCachedNames.set(names.cachedNames);
   metrics.endpointsBusy.set(held.size);
   metrics.permitsHeld.set([...held.values()].reduce((sum, count) => sum + count, 0));
 }

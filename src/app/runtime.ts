@@ -7,6 +7,7 @@ import { DeliveryWorker, Janitor, ReplayRunner } from '../delivery/index.ts';
 import { EndpointDirectory, SecretBox } from '../endpoints/index.ts';
 import { Acceptor, Admission, OperationalEvents } from '../events/index.ts';
 import { Database } from '../platform/db/database.ts';
+import { NameResolver } from '../platform/dns/resolver.ts';
 import { parseAllowList } from '../platform/http/address-guard.ts';
 import { FilterPool } from '../platform/expressions/index.ts';
 import { HttpSender } from '../platform/http/sender.ts';
@@ -37,6 +38,7 @@ export interface Runtime {
   readonly transport: Transport;
   /** Present with the RabbitMQ transport. */
   readonly messaging: Messaging | null;
+  readonly names: NameResolver;
   readonly acceptor: Acceptor;
   readonly admission: Admission;
   readonly worker: DeliveryWorker;
@@ -117,12 +119,26 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     onSample: observeAdmission(metrics),
     onError: (error) => report(error, 'admission'),
   });
+  const names = new NameResolver({
+    servers: config['delivery.dnsServers'],
+    timeoutMs: config['delivery.dnsTimeoutMs'],
+    maxLookups: config['delivery.dnsLookups'],
+    maxCachedNames: config['delivery.dnsCacheNames'],
+    observer: {
+      onLookup: (result, durationMs) => {
+        metrics.dnsLookups.inc({ result });
+        metrics.dnsLookupSeconds.observe({ result }, durationMs / 1000);
+      },
+      onRefused: (why) => metrics.dnsRefused.inc({ why }),
+    },
+  });
   const sender = new HttpSender({
     allow: parseAllowList(config['delivery.allowAddresses']),
     connectTimeoutMs: config['delivery.connectTimeoutMs'],
     socketsPerOrigin: config['delivery.socketsPerOrigin'],
     maxResponseBytes: config['delivery.maxResponseBytes'],
     http2: config['delivery.http2'],
+    resolve: names.resolve,
   });
   const worker = new DeliveryWorker({
     database,
@@ -174,6 +190,7 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
   lifecycle.add({ name: 'database', stop: () => database.close() });
   lifecycle.add({ name: 'filters', stop: () => filters.close() });
   lifecycle.add({ name: 'coordination', stop: () => coordination.close() });
+  lifecycle.add({ name: 'names', stop: () => names.close() });
   lifecycle.add({ name: 'sender', stop: () => sender.close() });
   lifecycle.add({ name: 'directory', start: () => directory.start(), stop: () => directory.stop() });
   lifecycle.add({
@@ -194,6 +211,7 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     redis,
     transport,
     messaging,
+    names,
     acceptor,
     admission,
     worker,

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { Runtime } from '../app/runtime.ts';
+import { NameResolver } from '../platform/dns/resolver.ts';
 import { HttpSender } from '../platform/http/sender.ts';
 import { parseAllowList } from '../platform/http/address-guard.ts';
 import type { BenchSystem } from './bench-system.ts';
@@ -147,19 +148,26 @@ async function histogramP99(worker: Runtime): Promise<number> {
 
 const YARDSTICK_SOCKETS = 64;
 
+/** Our HTTP client alone. */
+export function yardstickSender(sockets: number): HttpSender {
+  const names = new NameResolver({ servers: [], timeoutMs: 5_000, maxLookups: 16, maxCachedNames: 16 });
+  return new HttpSender({
+    allow: parseAllowList(['127.0.0.1/32']),
+    connectTimeoutMs: 5_000,
+    socketsPerOrigin: sockets,
+    maxResponseBytes: 65_536,
+    http2: true,
+    resolve: names.resolve,
+  });
+}
+
 /** The yardstick: our HTTP client with an HMAC over each body, to the same receiver, and nothing else. Requests per second. */
 export async function senderYardstick(
   system: BenchSystem,
   requests: number,
   payloadBytes: number,
 ): Promise<number> {
-  const sender = new HttpSender({
-    allow: parseAllowList(['127.0.0.1/32']),
-    connectTimeoutMs: 5_000,
-    socketsPerOrigin: YARDSTICK_SOCKETS,
-    maxResponseBytes: 65_536,
-    http2: true,
-  });
+  const sender = yardstickSender(YARDSTICK_SOCKETS);
   const body = Buffer.from(JSON.stringify({ data: 'x'.repeat(payloadBytes - 11) }));
   const url = `${system.receiverUrl}/r/yardstick`;
   let sent = 0;
@@ -179,7 +187,7 @@ export async function senderYardstick(
           'webhook-signature': `v1,${signature}`,
           'x-relayops-delivery-id': id,
         };
-        const outcome = await sender.send({ url, headers, body, timeoutMs: 10_000 });
+        const outcome = await sender.send({ url, headers, body, timeoutMs: 10_000, share: 'yardstick' });
         if (outcome.kind !== 'response' || outcome.status !== 200)
           throw new Error('the yardstick request failed');
       }

@@ -145,3 +145,10 @@ it('gives a child process the same configuration by its environment', () => {
   expect(loadConfig(environment)).toEqual(config);
   expect(Object.keys(environment)).toHaveLength(5);
 });
+
+it('takes name servers by address only', () => {
+  const good = ['10.0.0.2', '10.0.0.2:5353', '2001:db8::1', '[2001:db8::1]:53'];
+  expect(loadConfig({}, { 'delivery.dnsServers': good })['delivery.dnsServers']).toEqual(good);
+  for (const bad of ['ns.example.com', '10.0.0.2:0', '10.0.0.2:65536', '[10.0.0.2]:53', '[2001:db8::1]', ''])
+    expect(() => loadConfig({}, { 'delivery.dnsServers': [bad] })).toThrow(/delivery\.dnsServers/);
+});

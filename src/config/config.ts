@@ -1,3 +1,4 @@
+import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { keys, environmentName, type Config, type KeyName, type KeySpec } from './keys.ts';
 import { networkProblem } from './networks.ts';
 
@@ -179,9 +180,23 @@ function brokenRules(config: Config): ConfigProblem[] {
       `"${network}" ${problem}; write e.g. 10.0.0.0/8 or 192.0.2.7`,
     );
   }
+  for (const server of config['delivery.dnsServers'])
+    rule(
+      !isServer(server),
+      'delivery.dnsServers',
+      `"${server}" is no address of a name server; write ip, ip:port or [ipv6]:port, for example 10.0.0.2:53`,
+    );
   const jwt = config['auth.jwtSecret'];
   rule(jwt !== '' && jwt.length < 32, 'auth.jwtSecret', 'is shorter than 32 characters');
   const key = config['secrets.key'];
   rule(key !== '' && Buffer.from(key, 'base64').length !== 32, 'secrets.key', 'is not 32 bytes in base64');
   return problems;
+}
+
+/** `ip`, `ipv4:port` or `[ipv6]:port`. */
+function isServer(text: string): boolean {
+  if (isIP(text) !== 0) return true;
+  const [, bracketed, bare = '', port] = /^(?:\[(.+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text) ?? [];
+  const isAddress = bracketed === undefined ? isIPv4(bare) : isIPv6(bracketed);
+  return isAddress && Number(port) >= 1 && Number(port) <= 65_535;
 }

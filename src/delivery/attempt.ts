@@ -1,4 +1,4 @@
-import type { SendOutcome } from '../platform/http/sender.ts';
+import type { SendOutcome } from '../platform/http/send-outcome.ts';
 import type { ClaimedWork } from '../transport/port.ts';
 import { type AttemptOutcome, classify, type Disposition, nextDisposition } from './classify.ts';
 import type { FinishedAttempt, NextState, RecordedAttempt } from './finish.sql.ts';
@@ -15,6 +15,9 @@ const KEPT_HEADERS = [
   'via',
 ];
 const MAX_HEADER_LENGTH = 256;
+
+/** What is an attempt: something was sent, or the receiver kept us from sending. */
+export type AttemptedSend = Exclude<SendOutcome, { kind: 'deferred' }>;
 
 export interface AttemptTiming {
   readonly startedAtMs: number;
@@ -36,7 +39,7 @@ export interface Judgement {
 /** Judges the answer to one attempt. @param random in [0, 1), for the back-off's jitter */
 export function judgeAttempt(
   work: ClaimedWork,
-  sent: SendOutcome,
+  sent: AttemptedSend,
   timing: AttemptTiming,
   rules: AttemptRules,
   random: number,
@@ -119,7 +122,7 @@ function nextState(disposition: Disposition): NextState {
 
 function record(
   outcome: AttemptOutcome,
-  sent: SendOutcome,
+  sent: AttemptedSend,
   timing: AttemptTiming,
   rules: AttemptRules,
 ): RecordedAttempt {

@@ -1,4 +1,4 @@
-import type { SendFailureCode } from '../platform/http/sender.ts';
+import type { SendFailureCode } from '../platform/http/send-outcome.ts';
 import { parseRetryAfter } from './retry-after.ts';
 import { backoffMs, type RetryPolicy } from './backoff.ts';
 

@@ -2,11 +2,13 @@ import type { Config } from '../config/index.ts';
 import type { Coordination } from '../coordination/port.ts';
 import { disableEndpoint, type EndpointDirectory, type HealthChange } from '../endpoints/index.ts';
 import type { Database } from '../platform/db/database.ts';
-import type { HttpSender, SendOutcome } from '../platform/http/sender.ts';
+import type { SendOutcome } from '../platform/http/send-outcome.ts';
+import type { HttpSender } from '../platform/http/sender.ts';
 import type { Clock } from '../shared/clock.ts';
 import { type DeliveryId, type EndpointId, newId } from '../shared/ids.ts';
 import type { Capacity, ClaimedWork, Transport } from '../transport/port.ts';
 import {
+  type AttemptedSend,
   type AttemptTiming,
   deferWithoutAttempt,
   endWithoutAttempt,
@@ -193,14 +195,20 @@ export class DeliveryWorker {
         headers,
         body: payload.bytes,
         timeoutMs: work.target.timeoutMs,
+        share: work.tenantId,
       });
     } finally {
       payload.release();
     }
+    if (sent.kind === 'deferred') {
+      progress.sent = false;
+      this.#finisher.add(this.#deferred(work));
+      return;
+    }
     this.#record(work, sent, { startedAtMs, durationMs: performance.now() - started });
   }
 
-  #record(work: ClaimedWork, sent: SendOutcome, timing: AttemptTiming): void {
+  #record(work: ClaimedWork, sent: AttemptedSend, timing: AttemptTiming): void {
     const { config } = this.#deps;
     const rules = {
       retryAfterCapMs: config['delivery.retryAfterCapMs'],

@@ -1,11 +1,9 @@
 import { createHmac } from 'node:crypto';
 import type { Config } from '../../config/index.ts';
-import { parseAllowList } from '../../platform/http/address-guard.ts';
-import { HttpSender } from '../../platform/http/sender.ts';
 import { startBareRoute } from '../bare-route.ts';
 import { openBenchSystem } from '../bench-system.ts';
 import { bothWays } from '../both-ways.ts';
-import { untilEnded } from '../drain.ts';
+import { untilEnded, yardstickSender } from '../drain.ts';
 import { inTurns } from '../in-turns.ts';
 import { Load } from '../load.ts';
 import type { BenchContext, Scenario, ScenarioOutcome } from '../scenario.ts';
@@ -31,13 +29,7 @@ async function measure(context: BenchContext, overrides: Partial<Config>): Promi
   const requests = Math.round(EVENTS * scale);
   const system = await openBenchSystem(context, overrides);
   const load = await Load.start();
-  const sender = new HttpSender({
-    allow: parseAllowList(['127.0.0.1/32']),
-    connectTimeoutMs: 5_000,
-    socketsPerOrigin: CONNECTIONS,
-    maxResponseBytes: 65_536,
-    http2: true,
-  });
+  const sender = yardstickSender(CONNECTIONS);
   try {
     const endpoints = await seedEndpoints(system, ENDPOINTS);
     const url = await system.startApi();
@@ -58,6 +50,7 @@ async function measure(context: BenchContext, overrides: Partial<Config>): Promi
         headers,
         body: payload,
         timeoutMs: 10_000,
+        share: 'yardstick',
       });
     });
     const job = (base: string, count: number) => ({

@@ -1,11 +1,12 @@
-import type { LookupAddress } from 'node:dns';
 import { once } from 'node:events';
 import { type Server, createServer } from 'node:http';
 import { type AddressInfo, type Socket, createServer as createTcpServer } from 'node:net';
 import { Agent, type Dispatcher } from 'undici';
 import { afterEach, describe, expect, it } from 'vitest';
 import { parseAllowList } from './address-guard.ts';
-import { AddressRefusedError, type LookupAll, guardedConnector, refusePeer } from './guarded-connector.ts';
+import { DnsServer } from '../dns/dns-server.fixture.ts';
+import { NameResolver, type ResolveName } from '../dns/resolver.ts';
+import { AddressRefusedError, type Dialler, guardedConnector, refusePeer } from './guarded-connector.ts';
 
 const cleanUp: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -29,33 +30,47 @@ async function receiver(
   return { server, port: (server.address() as AddressInfo).port, connections: () => connections };
 }
 
-function agent(allow: readonly string[], lookup?: LookupAll, connectTimeoutMs = 5_000): Agent {
+function agent(allow: readonly string[], resolve: ResolveName, connectTimeoutMs = 5_000): Agent {
+  const connect = guardedConnector({
+    allow: parseAllowList(allow),
+    connectTimeoutMs,
+    allowH2: true,
+    resolve,
+  });
   const made = new Agent({
     connections: 1,
-    connect: guardedConnector({
-      allow: parseAllowList(allow),
-      connectTimeoutMs,
-      allowH2: true,
-      ...(lookup && { lookup }),
-    }),
+    connect: (target, callback) => connect(target, callback, dialler()),
   });
   cleanUp.push(() => made.destroy());
   return made;
 }
 
+const dialler = (): Dialler => ({ share: 'tenant', pendingName: undefined, hasQueued: false });
+
 /** A resolver that gives its answers one after the other, and the last one from then on. */
-function resolver(...answers: readonly (readonly string[])[]): LookupAll & { calls: string[] } {
+function resolver(...answers: readonly (readonly string[])[]): ResolveName & { calls: string[] } {
   const calls: string[] = [];
-  const lookup: LookupAll = (hostname, _options, callback) => {
+  const resolve: ResolveName = (hostname, _share, done) => {
     const answer = answers[Math.min(calls.length, answers.length - 1)] ?? [];
     calls.push(hostname);
-    const found = answer.map((address): LookupAddress => ({
-      address,
-      family: address.includes(':') ? 6 : 4,
-    }));
-    setImmediate(() => callback(null, found));
+    const addresses = answer.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
+    setImmediate(() => done({ kind: 'addresses', addresses }));
+    return { isQueued: false, leave: () => undefined };
   };
-  return Object.assign(lookup, { calls });
+  return Object.assign(resolve, { calls });
+}
+
+/** The resolver that deliveries use, with the system's hosts file. */
+function realResolver(servers: readonly string[] = []): NameResolver {
+  const made = new NameResolver({ servers, timeoutMs: 2_000, maxLookups: 8, maxCachedNames: 8 });
+  cleanUp.push(async () => made.close());
+  return made;
+}
+
+async function dnsServer(): Promise<DnsServer> {
+  const server = await DnsServer.start();
+  cleanUp.push(() => server.close());
+  return server;
 }
 
 const get = (dispatcher: Dispatcher, origin: string): Promise<string> =>
@@ -80,12 +95,14 @@ describe('guardedConnector', () => {
     expect(connections()).toBe(0);
   });
 
-  it('resolves names of the system by default', async () => {
+  it('finds names of the system', async () => {
     const { port } = await receiver();
-    await expect(get(agent([]), `http://localhost:${port}`)).rejects.toMatchObject({
+    const { resolve } = realResolver();
+    await expect(get(agent([], resolve), `http://localhost:${port}`)).rejects.toMatchObject({
       code: 'ADDRESS_REFUSED',
     });
-    await expect(get(agent(['127.0.0.1/32', '::1/128']), `http://localhost:${port}`)).resolves.toBe('ok');
+    const allowed = agent(['127.0.0.1/32', '::1/128'], resolve);
+    await expect(get(allowed, `http://localhost:${port}`)).resolves.toBe('ok');
   });
 
   it.each(['127.0.0.1', '[::1]', '[::ffff:127.0.0.1]', '169.254.169.254', '[fe80::1]'])(
@@ -157,24 +174,59 @@ describe('guardedConnector', () => {
     expect(connections()).toBe(1);
   });
 
-  it('passes on the error of a failed look-up, and refuses a name without addresses', async () => {
-    const notFound: LookupAll = (_hostname, _options, callback) =>
-      callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), []);
-    await expect(get(agent([], notFound), 'http://missing.test')).rejects.toMatchObject({
-      code: 'ENOTFOUND',
+  it('judges cached answers as well, and answers that changed', async () => {
+    const { port, connections } = await receiver();
+    const server = await dnsServer();
+    server.set('rebinding.test', { a: ['127.0.0.1'], ttlS: 60 });
+    const { resolve } = realResolver([server.address]);
+    const origin = `http://rebinding.test:${port}`;
+    await expect(get(agent(['127.0.0.1/32'], resolve), origin)).resolves.toBe('ok');
+    await expect(get(agent([], resolve), origin)).rejects.toMatchObject({ code: 'ADDRESS_REFUSED' });
+    server.set('changed.test', { a: ['10.0.0.1'], ttlS: 60 });
+    await expect(get(agent([], resolve), `http://changed.test:${port}`)).rejects.toMatchObject({
+      reasons: ['10.0.0.1 is a private address'],
     });
+    expect(server.asked()).toEqual(['rebinding.test', 'changed.test']);
+    expect(connections()).toBe(1);
+  });
+
+  it.each([
+    ['not_found', 'ENOTFOUND'],
+    ['server_failure', 'ESERVFAIL'],
+    ['timeout', 'ETIMEOUT'],
+  ] as const)('tells a look-up that failed with %s from one that we refused', async (reason, code) => {
+    const failed: ResolveName = (_name, _share, done) => void done({ kind: 'failed', reason });
+    await expect(get(agent([], failed), 'http://missing.test')).rejects.toMatchObject({ code });
+    const refused: ResolveName = (_name, _share, done) => void done({ kind: 'refused', why: 'waited' });
+    await expect(get(agent([], refused), 'http://missing.test')).rejects.toMatchObject({
+      code: 'LOOKUP_REFUSED',
+    });
+  });
+
+  it('refuses a name without addresses', async () => {
     await expect(get(agent([], resolver([])), 'http://empty.test')).rejects.toMatchObject({
       code: 'ADDRESS_REFUSED',
     });
   });
 
-  it('bounds a look-up that never answers by the connect time-out', async () => {
-    await expect(
-      get(
-        agent([], () => undefined, 50),
-        'http://slow.test',
-      ),
-    ).rejects.toMatchObject({
+  it('gives a connection its time from the end of the look-up on', async () => {
+    const { port } = await receiver();
+    const late: ResolveName = (_name, _share, done) => {
+      const addresses = [{ address: '127.0.0.1', family: 4 }];
+      const timer = setTimeout(() => done({ kind: 'addresses', addresses }), 300);
+      return { isQueued: true, leave: () => clearTimeout(timer) };
+    };
+    await expect(get(agent(['127.0.0.1/32'], late, 200), `http://late.test:${port}`)).resolves.toBe('ok');
+  });
+
+  it.each(['127.0.0.1', 'silent.test'])('bounds a TLS handshake with %s that does not end', async (host) => {
+    const server = createTcpServer((socket) => socket.on('error', () => undefined));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    cleanUp.push(async () => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const dispatcher = agent(['127.0.0.1/32'], resolver(['127.0.0.1']), 100);
+    await expect(get(dispatcher, `https://${host}:${port}`)).rejects.toMatchObject({
       code: 'UND_ERR_CONNECT_TIMEOUT',
     });
   });
@@ -196,19 +248,21 @@ describe('guardedConnector', () => {
     await expect(answer).resolves.toBeInstanceOf(Error);
   });
 
-  it('returns the socket, through which undici cancels an attempt that nobody waits for any more', async () => {
+  it('leaves the look-up of a connection that nobody waits for any more', async () => {
+    const left = Promise.withResolvers<void>();
     const connect = guardedConnector({
       allow: [],
       connectTimeoutMs: 1_000,
       allowH2: false,
-      lookup: () => undefined,
-    }) as (...args: Parameters<ReturnType<typeof guardedConnector>>) => Socket;
-    const socket = connect(
-      { hostname: 'a.test', host: 'a.test', protocol: 'http:', port: '' },
-      () => undefined,
-    );
+      resolve: () => ({ isQueued: false, leave: left.resolve }),
+    });
+    const target = { hostname: 'a.test', host: 'a.test', protocol: 'http:', port: '' };
+    const waiting = dialler();
+    const socket = connect(target, () => undefined, waiting)!;
+    expect(waiting.pendingName).toBeDefined();
     socket.destroy();
-    await once(socket, 'close');
+    await left.promise;
+    expect(waiting.pendingName).toBeUndefined();
   });
 });
 

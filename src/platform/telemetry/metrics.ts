@@ -63,6 +63,18 @@ export function createMetrics() {
       [],
       [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000],
     ),
+    dnsLookups: counter(
+      'dns_lookups_total',
+      'Look-ups of host names that ended, by result: `answered`, `not_found`, `server_failure`, `timeout`, `cancelled` (nobody waited for it any more). Cached answers are none.',
+      ['result'],
+    ),
+    dnsLookupSeconds: histogram('dns_lookup_seconds', 'Duration of a look-up, by result.', ['result']),
+    dnsRefused: counter(
+      'dns_refused_total',
+      'Requests that were deferred because their name could not be looked up within our own limits: `queue_full` (no place to wait for the tenant), `waited` (no turn within 1 s).',
+      ['why'],
+    ),
+    dnsCachedNames: gauge('dns_cached_names', 'Host names whose look-up this process remembers.'),
     inFlight: gauge('delivery_in_flight', 'Requests in flight in this process.'),
     permitsHeld: gauge('delivery_permits_held', 'Endpoint permits held by this process.'),
     endpointsBusy: gauge(
@@ -176,6 +188,9 @@ export function createMetrics() {
     metrics.brokerMessages.inc({ fate }, 0);
   for (const to of ['opened', 'probe_failed', 'closed', 'disabled'])
     metrics.breakerTransitions.inc({ to }, 0);
+  for (const result of ['answered', 'not_found', 'server_failure', 'timeout', 'cancelled'])
+    metrics.dnsLookups.inc({ result }, 0);
+  for (const why of ['queue_full', 'waited']) metrics.dnsRefused.inc({ why }, 0);
   for (const type of ['endpoint.disabled', 'endpoint.recovered', 'delivery.dead'])
     metrics.operationalEvents.inc({ type }, 0);
   return metrics;
