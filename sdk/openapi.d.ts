@@ -373,6 +373,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/endpoints/{endpointId}/secrets/current": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the newest signing secret; each reading is logged */
+        get: operations["getEndpointsEndpointIdSecretsCurrent"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/endpoints/{endpointId}/subscriptions": {
         parameters: {
             query?: never;
@@ -753,7 +770,7 @@ export interface operations {
                             /** @description How the key begins. */
                             prefix: string;
                             revokedAt: string | null;
-                            scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
+                            scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "endpoints:secrets" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
                         }[];
                         /** @description Where the next page begins; null on the last one. */
                         nextCursor: string | null;
@@ -785,7 +802,7 @@ export interface operations {
                 "application/json": {
                     expiresAt?: string | null;
                     name: string;
-                    scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
+                    scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "endpoints:secrets" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
                 };
             };
         };
@@ -809,7 +826,7 @@ export interface operations {
                             /** @description How the key begins. */
                             prefix: string;
                             revokedAt: string | null;
-                            scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
+                            scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "endpoints:secrets" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
                         };
                         /** @description Shown now and never again. */
                         key: string;
@@ -899,7 +916,7 @@ export interface operations {
                             /** @description How the key begins. */
                             prefix: string;
                             revokedAt: string | null;
-                            scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
+                            scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "endpoints:secrets" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
                         };
                         /** @description Shown now and never again. */
                         key: string;
@@ -1403,7 +1420,7 @@ export interface operations {
                                 timeoutMs: number;
                             };
                             endpointId: string;
-                            /** @description The values are hidden from credentials without the scope endpoints:write. */
+                            /** @description Each value is `********` for credentials without the scope endpoints:secrets. */
                             headers: {
                                 [key: string]: string;
                             };
@@ -1529,7 +1546,7 @@ export interface operations {
                                 timeoutMs: number;
                             };
                             endpointId: string;
-                            /** @description The values are hidden from credentials without the scope endpoints:write. */
+                            /** @description Each value is `********` for credentials without the scope endpoints:secrets. */
                             headers: {
                                 [key: string]: string;
                             };
@@ -1567,7 +1584,7 @@ export interface operations {
                             /** @description As it is dialled: normalised. */
                             url: string;
                         };
-                        /** @description Signs the deliveries. Shown now and never again. */
+                        /** @description Signs the deliveries. Later only shown to the scope endpoints:secrets. */
                         secret: string;
                         subscriptions: {
                             /** Format: date-time */
@@ -1627,7 +1644,7 @@ export interface operations {
                             timeoutMs: number;
                         };
                         endpointId: string;
-                        /** @description The values are hidden from credentials without the scope endpoints:write. */
+                        /** @description Each value is `********` for credentials without the scope endpoints:secrets. */
                         headers: {
                             [key: string]: string;
                         };
@@ -1720,7 +1737,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description What is left out stays; null takes the default. */
+        /** @description What is left out stays; null takes the default. Headers are replaced as a whole; one with the value `********` keeps its value. */
         requestBody: {
             content: {
                 "application/json": {
@@ -1770,7 +1787,7 @@ export interface operations {
                             timeoutMs: number;
                         };
                         endpointId: string;
-                        /** @description The values are hidden from credentials without the scope endpoints:write. */
+                        /** @description Each value is `********` for credentials without the scope endpoints:secrets. */
                         headers: {
                             [key: string]: string;
                         };
@@ -1863,7 +1880,7 @@ export interface operations {
                             timeoutMs: number;
                         };
                         endpointId: string;
-                        /** @description The values are hidden from credentials without the scope endpoints:write. */
+                        /** @description Each value is `********` for credentials without the scope endpoints:secrets. */
                         headers: {
                             [key: string]: string;
                         };
@@ -1956,7 +1973,7 @@ export interface operations {
                             timeoutMs: number;
                         };
                         endpointId: string;
-                        /** @description The values are hidden from credentials without the scope endpoints:write. */
+                        /** @description Each value is `********` for credentials without the scope endpoints:secrets. */
                         headers: {
                             [key: string]: string;
                         };
@@ -2049,7 +2066,7 @@ export interface operations {
                             timeoutMs: number;
                         };
                         endpointId: string;
-                        /** @description The values are hidden from credentials without the scope endpoints:write. */
+                        /** @description Each value is `********` for credentials without the scope endpoints:secrets. */
                         headers: {
                             [key: string]: string;
                         };
@@ -2198,7 +2215,7 @@ export interface operations {
                             timeoutMs: number;
                         };
                         endpointId: string;
-                        /** @description The values are hidden from credentials without the scope endpoints:write. */
+                        /** @description Each value is `********` for credentials without the scope endpoints:secrets. */
                         headers: {
                             [key: string]: string;
                         };
@@ -2278,7 +2295,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description The new one. Shown now and never again. */
+                        /** @description The new one. Later only shown to the scope endpoints:secrets. */
                         secret: string;
                         /** @description Newest first, without the secrets themselves. */
                         secrets: {
@@ -2330,6 +2347,47 @@ export interface operations {
                             expiresAt: string | null;
                             secretId: string;
                         }[];
+                    };
+                };
+            };
+            /** @description A problem document (RFC 9457); docs/errors.md lists the codes. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    getEndpointsEndpointIdSecretsCurrent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpointId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: date-time */
+                        createdAt: string;
+                        /** @description Until then it signs beside the newest one, which has no end. */
+                        expiresAt: string | null;
+                        /** @description `whsec_` and the base64 of the secret. */
+                        secret: string;
+                        secretId: string;
                     };
                 };
             };
@@ -2875,7 +2933,7 @@ export interface operations {
                     "application/json": {
                         /** @description `user:<ID>` or `key:<ID>`. */
                         actor: string;
-                        scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
+                        scopes: ("events:write" | "events:read" | "endpoints:read" | "endpoints:write" | "endpoints:secrets" | "deliveries:read" | "deliveries:write" | "keys:read" | "keys:write" | "users:read" | "users:write" | "stats:read")[];
                         tenantId: string;
                         user: {
                             email: string;

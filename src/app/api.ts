@@ -52,6 +52,12 @@ export async function createApi(runtime: Runtime): Promise<Api> {
     clock,
     directory,
     secretBox,
+    // Above the level of the lines that a busy installation switches off.
+    onSecretRead: ({ tenantId, endpointId, secretId, actor }) =>
+      logger.warn(
+        { tenant_id: tenantId, endpoint_id: endpointId, secret_id: secretId, actor },
+        'a signing secret was read',
+      ),
     onWorkMayBeDue: (endpointId) => transport.endpointChanged(endpointId),
   });
   const deliveries = new DeliveryService(database);

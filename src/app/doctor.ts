@@ -7,6 +7,7 @@ import { askRedis } from '../platform/redis/ask.ts';
 import { openSmallDatabase } from './accounts.ts';
 import { openInstallation } from './installation.ts';
 import { projectFile } from './paths.ts';
+import { FOREIGN_KEY_REMEDY, foreignKey, knownSealingState } from './sealing.ts';
 
 /** One thing that was looked at. */
 export interface Finding {
@@ -101,6 +102,26 @@ function isAtLeast(version: string, [major = 0, minor = 0]: readonly number[]): 
   return theirMajor > major || (theirMajor === major && theirMinor >= minor);
 }
 
+async function checkSealingKey(database: Database, config: Config): Promise<Omit<Finding, 'check'>> {
+  const state = await knownSealingState(database, config);
+  switch (state.state) {
+    case 'absent':
+      return { status: 'ok', detail: 'nothing is sealed yet', remedy: '' };
+    case 'current':
+      return { status: 'ok', detail: `key ID ${state.keyId}`, remedy: '' };
+    case 'previous': {
+      const detail = `sealed with a previous key (ID ${state.keyId})`;
+      return { status: 'warning', detail, remedy: 'Run `relayops secrets reseal`.' };
+    }
+    case 'foreign':
+      return {
+        status: 'failed',
+        detail: `secrets.key ${foreignKey(state, config)}`,
+        remedy: FOREIGN_KEY_REMEDY,
+      };
+  }
+}
+
 const databaseChecks: Readonly<Record<string, Check>> = {
   'postgresql version': async (database) => {
     const { rows } = await database.requests.query<{ number: number; text: string }>(
@@ -144,6 +165,7 @@ const databaseChecks: Readonly<Record<string, Check>> = {
       'warning',
     );
   },
+  'sealing key': checkSealingKey,
   'partitions ahead': async (database) => {
     const { rows } = await database.requests.query<{ days: number | null }>(`
       SELECT extract(epoch FROM max(to_timestamp(('x' || left(replace((regexp_match(pg_get_expr(c.relpartbound, c.oid), 'TO \\(''(.*?)''\\)'))[1], '-', ''), 12))::bit(48)::bigint / 1000.0)) - now())::float8 / 86400 AS days

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { keptDataDir } from '../platform/db/embedded.ts';
+import { keptDataDir, prepareDataDir } from '../platform/db/embedded.ts';
+import { createOwn, isInitialised, readOwn, writeOwn } from '../platform/db/embedded-folder.ts';
 import { homeRoot } from './paths.ts';
 
 /** What the embedded default keeps beside its data, readable by its owner only: what a real installation gets from its environment. */
@@ -12,35 +12,50 @@ export interface EmbeddedSecrets {
   readonly demo?: { readonly apiKey: string; readonly endpointId: string; readonly endpointSecret: string };
 }
 
-/** The folder of one embedded installation. */
+/** The folder of one embedded installation; a copy of it is the whole installation. */
 export class EmbeddedHome {
   readonly dataDir: string;
   readonly #file: string;
 
   constructor(dataDir: string) {
     this.dataDir = dataDir || keptDataDir(homeRoot);
-    this.#file = path.join(path.dirname(this.dataDir), 'secrets.json');
+    this.#file = path.join(this.dataDir, 'secrets.json');
   }
 
   /** The kept secrets, made on first use. */
   async secrets(): Promise<EmbeddedSecrets> {
-    const known = await readFile(this.#file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return null;
-      throw error;
-    });
-    if (known !== null) return JSON.parse(known) as EmbeddedSecrets;
-    const fresh = {
+    await prepareDataDir(this.dataDir);
+    const known = await this.known();
+    if (known !== null) return known;
+    const first = (await this.#formerSecrets()) ?? {
       jwtSecret: randomBytes(48).toString('base64url'),
       secretsKey: randomBytes(32).toString('base64'),
     };
-    await this.keep(fresh);
-    return fresh;
+    await createOwn(this.#file, asText(first));
+    return (await this.known())!;
+  }
+
+  /** The kept secrets, or null; changes nothing. */
+  async known(): Promise<EmbeddedSecrets | null> {
+    const text = await readOwn(this.#file);
+    return text === null ? null : (JSON.parse(text) as EmbeddedSecrets);
   }
 
   async keep(secrets: EmbeddedSecrets): Promise<void> {
-    await mkdir(path.dirname(this.#file), { recursive: true });
-    const draft = `${this.#file}.${process.pid}`;
-    await writeFile(draft, JSON.stringify(secrets, null, 2) + '\n', { mode: 0o600 });
-    await rename(draft, this.#file);
+    await writeOwn(this.#file, asText(secrets));
   }
+
+  /**
+   * Versions before kept the secrets beside the data folder, where all data folders of one place shared them. Data that is older than its
+   * secrets takes a copy. The file stays: another data folder may need it. New data never takes it.
+   */
+  async #formerSecrets(): Promise<EmbeddedSecrets | null> {
+    if (!(await isInitialised(this.dataDir))) return null;
+    const text = await readOwn(path.join(path.dirname(path.resolve(this.dataDir)), 'secrets.json'));
+    return text === null ? null : (JSON.parse(text) as EmbeddedSecrets);
+  }
+}
+
+function asText(secrets: EmbeddedSecrets): string {
+  return JSON.stringify(secrets, null, 2) + '\n';
 }

@@ -9,6 +9,7 @@ import { type Admin, createAdmin } from './admin.ts';
 import { type Api, createApi } from './api.ts';
 import { projectFile } from './paths.ts';
 import { createRuntime, type Runtime } from './runtime.ts';
+import { requireKey } from './sealing.ts';
 
 /** One running process of RelayOps. */
 export interface RelayProcess {
@@ -24,10 +25,11 @@ export interface RelayProcess {
 /** After the deadline the worker has its last results committed: it allows 5 s for that. */
 const COMMIT_RESULTS_MS = 6_000;
 
-/** Migrates, then starts the parts of the configured role. @throws when the database is away or a port is taken */
+/** Migrates, then starts the parts of the configured role. @throws when the database is away, sealed with another key, or a port is taken */
 export async function startProcess(config: Config, logger: Logger): Promise<RelayProcess> {
   const applied = await migrate(config['database.url'], projectFile('migrations'));
   if (applied.length > 0) logger.info({ migrations: applied }, 'schema migrated');
+  await requireKey(config);
   const runtime = createRuntime(config, logger);
   const { lifecycle, worker, janitor, replays, admission } = runtime;
   const role = config.role;

@@ -1,6 +1,6 @@
 import type { Config } from '../config/index.ts';
 import type { JanitorTask } from '../delivery/index.ts';
-import { findDeletedEndpointIds } from '../endpoints/index.ts';
+import { findDeletedEndpointIds, type SecretBox, sealPlainHeaders } from '../endpoints/index.ts';
 import { deleteExpiredKeys } from '../events/index.ts';
 import { removeMessagesBefore } from '../outbox/index.ts';
 import type { Database } from '../platform/db/database.ts';
@@ -18,6 +18,22 @@ export function retentionTasks(database: Database, transport: Config['transport'
     { what: 'idempotency_keys', run: (limit) => deleteExpiredKeys(database.requests, limit) },
     { what: 'auth_tokens', run: (limit) => deleteExpiredTokens(database.requests, limit) },
   ];
+}
+
+/** Their rows are locked meanwhile. */
+const SEAL_BATCH = 100;
+
+/** Headers that the version before has written, or writes while it runs beside this one. */
+export function sealingTask(database: Database, box: SecretBox): JanitorTask {
+  const run = async (limit: number): Promise<number> => {
+    for (let sealed = 0; ;) {
+      const batch = Math.min(SEAL_BATCH, limit - sealed);
+      const count = await sealPlainHeaders(database, box, batch);
+      sealed += count;
+      if (count < batch || sealed === limit) return sealed;
+    }
+  };
+  return { what: 'plain_headers', run };
 }
 
 /** During a rolling change of the transport other processes may still publish. */

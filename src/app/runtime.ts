@@ -4,7 +4,7 @@ import type { Config } from '../config/index.ts';
 import type { Coordination } from '../coordination/port.ts';
 import type { RedisCoordination } from '../coordination/redis/index.ts';
 import { DeliveryWorker, Janitor, ReplayRunner } from '../delivery/index.ts';
-import { EndpointDirectory, SecretBox } from '../endpoints/index.ts';
+import { EndpointDirectory, type SecretBox } from '../endpoints/index.ts';
 import { Acceptor, Admission, OperationalEvents } from '../events/index.ts';
 import { Database } from '../platform/db/database.ts';
 import { NameResolver } from '../platform/dns/resolver.ts';
@@ -19,7 +19,8 @@ import type { DueDelivery, DueWork, Transport } from '../transport/port.ts';
 import { createCoordination } from './coordination.ts';
 import { observeAdmission, readyMessages } from './observe-admission.ts';
 import { observeAttempt } from './observe-attempt.ts';
-import { allDeletedEndpoints, retentionTasks } from './retention.ts';
+import { allDeletedEndpoints, retentionTasks, sealingTask } from './retention.ts';
+import { secretBoxOf } from './sealing-keys.ts';
 import { createTransport, type Messaging } from './transport.ts';
 
 /** The parts of one process, wired. Roles start some of them. */
@@ -67,7 +68,7 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
     applicationName: `relayops:${instance}`.slice(0, 63),
     onIdleError: (error) => report(error, 'connection'),
   });
-  const secretBox = new SecretBox(config['secrets.key']);
+  const secretBox = secretBoxOf(config);
   const directory = new EndpointDirectory({
     database,
     config,
@@ -172,7 +173,7 @@ export function createRuntime(config: Config, logger: Logger): Runtime {
   const janitor = new Janitor({
     database,
     config,
-    tasks: retentionTasks(database, config.transport),
+    tasks: [...retentionTasks(database, config.transport), sealingTask(database, secretBox)],
     deletedEndpoints: () => allDeletedEndpoints(database),
     onRound: () => metrics.janitorRound.setToCurrentTime(),
     onRemoved: (what, count) => metrics.janitorRemoved.inc({ what }, count),

@@ -32,5 +32,5 @@ export async function openClient(options: ClientOptions): Promise<ApiClient> {
 }
 
 async function demoKey(dataDir: string): Promise<string | undefined> {
-  return (await new EmbeddedHome(dataDir).secrets()).demo?.apiKey;
+  return (await new EmbeddedHome(dataDir).known())?.demo?.apiKey;
 }

@@ -9,6 +9,7 @@ import { doctorCommand } from './commands/doctor.ts';
 import { listenCommand } from './commands/listen.ts';
 import { bootstrapTokenCommand, migrateCommand } from './commands/database.ts';
 import { replayCommand } from './commands/replay.ts';
+import { secretsCommand } from './commands/secrets.ts';
 import { sendCommand } from './commands/send.ts';
 import { tailCommand } from './commands/tail.ts';
 import { reportFailure } from './failure.ts';
@@ -34,6 +35,7 @@ for (const command of [
   replayCommand(),
   doctorCommand(),
   benchCommand(),
+  secretsCommand(),
   configCommand(),
 ]) {
   program.addCommand(command);

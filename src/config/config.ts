@@ -57,7 +57,8 @@ export function describeConfig(
   return names.map((key) => {
     const spec = specs[key];
     const value = config[key];
-    const masked = spec.secret ? (value === '' ? '' : '********') : value;
+    const isEmpty = value === '' || (Array.isArray(value) && value.length === 0);
+    const masked = spec.secret && !isEmpty ? '********' : value;
     return {
       key,
       environment: environmentName(key),
@@ -190,6 +191,11 @@ function brokenRules(config: Config): ConfigProblem[] {
   rule(jwt !== '' && jwt.length < 32, 'auth.jwtSecret', 'is shorter than 32 characters');
   const key = config['secrets.key'];
   rule(key !== '' && Buffer.from(key, 'base64').length !== 32, 'secrets.key', 'is not 32 bytes in base64');
+  rule(
+    config['secrets.previousKeys'].some((one) => Buffer.from(one, 'base64').length !== 32),
+    'secrets.previousKeys',
+    'has a key that is not 32 bytes in base64',
+  );
   return problems;
 }
 

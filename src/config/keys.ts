@@ -338,7 +338,13 @@ export const keys = {
     type: 'string',
     default: '',
     secret: true,
-    text: 'Encrypts endpoint signing secrets at rest (AES-256-GCM): 32 bytes in base64. Comes only from the environment.',
+    text: 'Seals signing secrets and header values of endpoints at rest (AES-256-GCM): 32 bytes in base64. The same in every process; another key does not start.',
+  },
+  'secrets.previousKeys': {
+    type: 'list',
+    default: [],
+    secret: true,
+    text: 'Keys that open what is sealed, and seal nothing: for a rotation of secrets.key, until `relayops secrets reseal` is done.',
   },
 
   // Taking events in -------------------------------------------------------------------------------------------------

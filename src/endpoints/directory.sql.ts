@@ -12,7 +12,7 @@ export interface TargetWithSecrets extends TargetRow, HealthColumns {
 }
 
 const targets = prepared(`
-  SELECT e.endpoint_id, e.tenant_id, e.version, e.url, e.state, e.headers, e.max_concurrency, e.rate_per_second, e.rate_burst,
+  SELECT e.endpoint_id, e.tenant_id, e.version, e.url, e.state, e.headers, e.sealed_headers, e.max_concurrency, e.rate_per_second, e.rate_burst,
          e.timeout_ms, e.max_attempts, e.backoff_base_ms, e.backoff_factor, e.backoff_cap_ms, e.deleted_at, ${HEALTH},
          coalesce((SELECT json_agg(json_build_object('ciphertext', encode(s.ciphertext, 'base64'), 'expires_at', s.expires_at)
                           ORDER BY s.created_at DESC)

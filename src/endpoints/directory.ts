@@ -5,6 +5,7 @@ import { sleep } from '../shared/abort.ts';
 import type { EndpointId, TenantId } from '../shared/ids.ts';
 import { findRouting, findTargets, findVersions, type TargetWithSecrets } from './directory.sql.ts';
 import { RoutingTable } from './routing.ts';
+import { openHeaders } from './sealed-headers.ts';
 import type { SecretBox } from './secret-box.ts';
 import { type DeliveryTarget, toFailing, toTarget } from './target.ts';
 
@@ -108,7 +109,7 @@ export class EndpointDirectory {
     return targets;
   }
 
-  /** A secret that does not open (another key in the environment) makes its endpoint wait, and hurts no other. */
+  /** A secret or header that does not open (sealed with a key that is lost) makes its endpoint wait, and hurts no other. */
   #toTarget(row: TargetWithSecrets): DeliveryTarget {
     try {
       const secrets = row.secrets.map((secret) => ({
@@ -117,15 +118,15 @@ export class EndpointDirectory {
         ),
         expiresAtMs: secret.expires_at === null ? null : Date.parse(secret.expires_at),
       }));
-      return toTarget(row, secrets, this.#deps.config);
+      return toTarget(row, { secrets, headers: openHeaders(this.#deps.secretBox, row) }, this.#deps.config);
     } catch (error) {
       this.#deps.onError(
         new Error(
-          `endpoint ${row.endpoint_id}: its signing secret cannot be decrypted; its deliveries wait`,
+          `endpoint ${row.endpoint_id}: its signing secret or a header cannot be decrypted; its deliveries wait`,
           { cause: error },
         ),
       );
-      return toTarget({ ...row, state: 'disabled' }, [], this.#deps.config);
+      return toTarget({ ...row, state: 'disabled' }, { secrets: [], headers: {} }, this.#deps.config);
     }
   }
 

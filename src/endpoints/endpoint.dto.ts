@@ -3,14 +3,15 @@ import type { Endpoint } from './endpoint.schemas.ts';
 import type { CountedEndpointRow, EndpointRow } from './endpoint.sql.ts';
 import { toTarget } from './target.ts';
 
-const HIDDEN = '********';
-
 /**
  * An endpoint as answers show it.
- * @param showHeaders whether the reader may see the values of headers, which are often credentials of the receiver: who may
- *   set them may
+ * @param headers its own headers, with or without their values, which are often credentials of the receiver
  */
-export function toEndpoint(row: CountedEndpointRow, config: Config, showHeaders: boolean): Endpoint {
+export function toEndpoint(
+  row: CountedEndpointRow,
+  config: Config,
+  headers: Record<string, string>,
+): Endpoint {
   return {
     endpointId: row.endpoint_id,
     name: row.name,
@@ -18,7 +19,7 @@ export function toEndpoint(row: CountedEndpointRow, config: Config, showHeaders:
     state: row.state,
     stateReason: row.state_reason,
     health: toHealth(row.health),
-    headers: showHeaders ? row.headers : hidden(row.headers),
+    headers,
     maxConcurrency: row.max_concurrency,
     ratePerSecond: row.rate_per_second,
     rateBurst: row.rate_burst,
@@ -39,7 +40,7 @@ export function toEndpoint(row: CountedEndpointRow, config: Config, showHeaders:
 /** Made by what delivery uses, so that both cannot differ. */
 function effectiveSettings(row: EndpointRow, config: Config): Endpoint['effective'] {
   const well = { failures: null, open_for_ms: null };
-  const { limits, retry, timeoutMs } = toTarget({ ...row, ...well }, [], config);
+  const { limits, retry, timeoutMs } = toTarget({ ...row, ...well }, { secrets: [], headers: {} }, config);
   return {
     maxConcurrency: limits.maxConcurrency,
     ratePerSecond: limits.rate?.ratePerSecond ?? null,
@@ -58,8 +59,4 @@ function toHealth(health: CountedEndpointRow['health']): Endpoint['health'] {
     failingSince: moment(health.failing_since),
     nextProbeAt: health.open_until === null ? null : moment(health.open_until),
   };
-}
-
-function hidden(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.keys(headers).map((name) => [name, HIDDEN]));
 }

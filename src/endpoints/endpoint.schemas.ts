@@ -81,7 +81,7 @@ export const Endpoint = Type.Object({
   health: Health,
   headers: Type.Unsafe<Record<string, string>>({
     ...Headers,
-    description: 'The values are hidden from credentials without the scope endpoints:write.',
+    description: 'Each value is `********` for credentials without the scope endpoints:secrets.',
   }),
   maxConcurrency: nullable(MaxConcurrency),
   ratePerSecond: nullable(RatePerSecond),
@@ -114,10 +114,11 @@ export const Endpoint = Type.Object({
 });
 export type Endpoint = Type.Static<typeof Endpoint>;
 
-/** With the answer to a rotation the only one that holds a secret. */
 export const NewEndpoint = Type.Object({
   endpoint: Endpoint,
-  secret: Type.String({ description: 'Signs the deliveries. Shown now and never again.' }),
+  secret: Type.String({
+    description: 'Signs the deliveries. Later only shown to the scope endpoints:secrets.',
+  }),
   subscriptions: Type.Array(Subscription),
 });
 export type NewEndpoint = Type.Static<typeof NewEndpoint>;
@@ -168,7 +169,8 @@ export const EndpointChange = Type.Object(
   {
     additionalProperties: false,
     minProperties: 1,
-    description: 'What is left out stays; null takes the default.',
+    description:
+      'What is left out stays; null takes the default. Headers are replaced as a whole; one with the value `********` keeps its value.',
   },
 );
 export type EndpointChange = Type.Static<typeof EndpointChange>;

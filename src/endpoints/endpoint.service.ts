@@ -6,7 +6,7 @@ import { type EndpointId, newId } from '../shared/ids.ts';
 import type { Principal } from '../tenants/index.ts';
 import { checkedEndpointId } from './checked-ids.ts';
 import { bumpRoutingVersion } from './directory.sql.ts';
-import { type EndpointRules, MAX_ENDPOINTS, checkBody } from './endpoint-rules.ts';
+import { type EndpointRules, MAX_ENDPOINTS, checkBody, refuse } from './endpoint-rules.ts';
 import { toEndpoint } from './endpoint.dto.ts';
 import type {
   Endpoint,
@@ -27,8 +27,17 @@ import {
   updateEndpoint,
 } from './endpoint.sql.ts';
 import type { EndpointsDeps } from './endpoints-deps.ts';
-import { endpointLimitReached } from './endpoints.errors.ts';
+import { endpointLimitReached, endpointSettingsInvalid } from './endpoints.errors.ts';
 import { forgetHealth } from './health.sql.ts';
+import { exposureProblems, maskProblems } from './masked-headers.ts';
+import { resealEndpoints } from './reseal.ts';
+import {
+  changedHeaders,
+  headerNames,
+  maskedHeaders,
+  readableHeaders,
+  sealHeaders,
+} from './sealed-headers.ts';
 import { formatSecret, secretBytes } from './secret-box.ts';
 import { deleteSecrets, insertSecret } from './secret.sql.ts';
 import { DEFAULT_SETTINGS, changedSettings } from './settings.ts';
@@ -57,6 +66,7 @@ export class EndpointService {
    */
   async create(principal: Principal, body: NewEndpointBody): Promise<NewEndpoint> {
     checkBody(body, this.#rules);
+    refuse([[endpointSettingsInvalid, maskProblems(body.headers, [])]]);
     const secret = secretBytes(body.secret);
     const { row, subscriptions } = await this.#deps.database.transaction((tx) =>
       this.#create(tx, principal, body, secret),
@@ -86,7 +96,8 @@ export class EndpointService {
   }
 
   /**
-   * Changes settings: what is absent stays, null takes the default. Attempts in flight end under the old ones.
+   * Changes settings: what is absent stays, null takes the default. A header whose value is the mask keeps its value. Attempts in flight
+   * end under the old settings.
    * @throws NOT_FOUND, ENDPOINT_URL_REFUSED, ENDPOINT_SETTINGS_INVALID
    */
   async change(principal: Principal, endpointId: string, body: EndpointChange): Promise<Endpoint> {
@@ -96,7 +107,19 @@ export class EndpointService {
     const row = await this.#deps.database.transaction(async (tx) => {
       const current = await lockEndpoint(tx, tenantId, id);
       if (current === undefined) throw routeNotFound();
-      return updateEndpoint(tx, tenantId, id, changedSettings(current, body));
+      refuse([
+        [
+          endpointSettingsInvalid,
+          [
+            ...maskProblems(body.headers, headerNames(current)),
+            ...exposureProblems(principal, current, body),
+          ],
+        ],
+      ]);
+      const sealed = changedHeaders(this.#deps.secretBox, current, body.headers);
+      const updated = await updateEndpoint(tx, tenantId, id, changedSettings(current, body, sealed));
+      if (headerNames(updated).length > 0) await resealEndpoints(tx, this.#deps.secretBox, [updated]);
+      return updated;
     });
     this.#deps.directory.forgetTarget(id);
     return this.#shown(row, principal);
@@ -150,7 +173,14 @@ export class EndpointService {
       throw endpointLimitReached({ detail: `A tenant may have ${MAX_ENDPOINTS} endpoints.` });
     const id = newId<EndpointId>(clock.now());
     const state = body.paused === true ? 'paused' : 'active';
-    const row = await insertEndpoint(tx, tenantId, id, state, changedSettings(DEFAULT_SETTINGS, body));
+    const sealed = sealHeaders(secretBox, id, body.headers ?? {});
+    const row = await insertEndpoint(
+      tx,
+      tenantId,
+      id,
+      state,
+      changedSettings(DEFAULT_SETTINGS, body, sealed),
+    );
     await insertSecret(tx, id, newId(clock.now()), secretBox.seal(secret, id));
     const wanted = withNewIds(body.subscriptions ?? [], clock);
     if (wanted.length === 0)
@@ -164,6 +194,8 @@ export class EndpointService {
   }
 
   #shown(row: CountedEndpointRow, principal: Principal): Endpoint {
-    return toEndpoint(row, this.#deps.config, principal.scopes.has('endpoints:write'));
+    const { config, secretBox } = this.#deps;
+    const mayRead = principal.scopes.has('endpoints:secrets');
+    return toEndpoint(row, config, mayRead ? readableHeaders(secretBox, row) : maskedHeaders(row));
   }
 }

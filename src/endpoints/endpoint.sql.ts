@@ -16,7 +16,7 @@ export type EndpointSettings = Pick<
   EndpointRow,
   | 'name'
   | 'url'
-  | 'headers'
+  | 'sealed_headers'
   | 'max_concurrency'
   | 'rate_per_second'
   | 'rate_burst'
@@ -37,7 +37,7 @@ export type CountedEndpointRow = EndpointRow & {
   } | null;
 };
 
-const COLUMNS = `endpoint_id, tenant_id, version, name, url, state, state_reason, headers, max_concurrency, rate_per_second, rate_burst,
+const COLUMNS = `endpoint_id, tenant_id, version, name, url, state, state_reason, headers, sealed_headers, max_concurrency, rate_per_second, rate_burst,
   timeout_ms, max_attempts, backoff_base_ms, backoff_factor, backoff_cap_ms, created_at, updated_at, deleted_at`;
 /** Index: endpoint_subscriptions_endpoint; at most 100 entries an endpoint. */
 const COUNTED = `${COLUMNS}, (SELECT count(*) FROM relayops.endpoint_subscriptions s
@@ -48,7 +48,7 @@ function settingValues(settings: EndpointSettings): unknown[] {
   return [
     settings.name,
     settings.url,
-    JSON.stringify(settings.headers),
+    JSON.stringify(settings.sealed_headers),
     settings.max_concurrency,
     settings.rate_per_second,
     settings.rate_burst,
@@ -82,7 +82,7 @@ export async function countEndpointsLocked(
 }
 
 const INSERT = prepared(`
-  INSERT INTO relayops.webhook_endpoints (endpoint_id, tenant_id, state, name, url, headers, max_concurrency, rate_per_second,
+  INSERT INTO relayops.webhook_endpoints (endpoint_id, tenant_id, state, name, url, sealed_headers, max_concurrency, rate_per_second,
     rate_burst, timeout_ms, max_attempts, backoff_base_ms, backoff_factor, backoff_cap_ms)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
   RETURNING ${COLUMNS}`);
@@ -139,7 +139,7 @@ export async function lockEndpoint(
 }
 
 const UPDATE = prepared(`
-  UPDATE relayops.webhook_endpoints SET name = $3, url = $4, headers = $5, max_concurrency = $6, rate_per_second = $7,
+  UPDATE relayops.webhook_endpoints SET name = $3, url = $4, sealed_headers = $5, headers = '{}', max_concurrency = $6, rate_per_second = $7,
     rate_burst = $8, timeout_ms = $9, max_attempts = $10, backoff_base_ms = $11, backoff_factor = $12, backoff_cap_ms = $13,
     version = version + 1, updated_at = now()
   WHERE tenant_id = $1 AND endpoint_id = $2
@@ -193,7 +193,7 @@ export async function touchEndpoint(
 }
 
 const DELETE = prepared(`
-  UPDATE relayops.webhook_endpoints SET deleted_at = now(), version = version + 1, updated_at = now()
+  UPDATE relayops.webhook_endpoints SET deleted_at = now(), headers = '{}', sealed_headers = '{}', version = version + 1, updated_at = now()
   WHERE tenant_id = $1 AND endpoint_id = $2 AND deleted_at IS NULL`);
 /** The row stays, because deliveries name it. Index as `findEndpoint`. @returns whether it was this call that deleted it */
 export async function markEndpointDeleted(

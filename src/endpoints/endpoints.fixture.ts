@@ -4,6 +4,7 @@ import type { Database } from '../platform/db/database.ts';
 import type { EndpointId, TenantId } from '../shared/ids.ts';
 import { type Answer, type Member, TenantsApp } from '../tenants/tenants.fixture.ts';
 import type { NewEndpoint } from './endpoint.schemas.ts';
+import type { SecretRead } from './endpoints-deps.ts';
 import {
   type DeliveryTarget,
   EndpointDirectory,
@@ -31,7 +32,10 @@ export function secretOf(bytes: number, fill = 1): string {
   return formatSecret(Buffer.alloc(bytes, fill));
 }
 
-type Parts = Pick<EndpointsApp, 'tenants' | 'directory' | 'owner' | 'due' | 'errors' | 'clock'>;
+type Parts = Pick<
+  EndpointsApp,
+  'tenants' | 'directory' | 'owner' | 'due' | 'read' | 'secretBox' | 'errors' | 'clock'
+>;
 
 /** The feature behind a real server without a socket, with one tenant that has signed up. */
 export class EndpointsApp {
@@ -40,6 +44,9 @@ export class EndpointsApp {
   readonly owner: Member;
   /** Endpoints of which delivery was told that work may be due. */
   readonly due: EndpointId[];
+  /** Signing secrets that somebody read. */
+  readonly read: SecretRead[];
+  readonly secretBox: SecretBox;
   /** What the directory reported. */
   readonly errors: unknown[];
   readonly clock: { ms: number };
@@ -49,6 +56,8 @@ export class EndpointsApp {
     this.directory = parts.directory;
     this.owner = parts.owner;
     this.due = parts.due;
+    this.read = parts.read;
+    this.secretBox = parts.secretBox;
     this.errors = parts.errors;
     this.clock = parts.clock;
   }
@@ -71,10 +80,20 @@ export class EndpointsApp {
       },
     };
     const onWorkMayBeDue = (endpointId: EndpointId): void => void due.push(endpointId);
-    const service = new EndpointsService({ database, config, clock, directory, secretBox, onWorkMayBeDue });
+    const read: SecretRead[] = [];
+    const onSecretRead = (one: SecretRead): void => void read.push(one);
+    const service = new EndpointsService({
+      database,
+      config,
+      clock,
+      directory,
+      secretBox,
+      onSecretRead,
+      onWorkMayBeDue,
+    });
     const tenants = await TenantsApp.start(database, { addRoutes: (app) => endpointRoutes(app, service) });
     const owner = await tenants.signUp();
-    return new EndpointsApp({ tenants, directory, owner, due, errors, clock });
+    return new EndpointsApp({ tenants, directory, owner, due, read, secretBox, errors, clock });
   }
 
   async close(): Promise<void> {

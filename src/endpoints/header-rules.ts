@@ -76,6 +76,6 @@ function valueProblems(name: string, value: string): FieldProblem[] {
 }
 
 /** A step of a JSON pointer (RFC 6901, 3). */
-function fieldOf(name: string): string {
+export function fieldOf(name: string): string {
   return `headers/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }

@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto';
+import { createCipheriv, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SecretBox, formatSecret, newSecret, parseSecret, secretBytes } from './secret-box.ts';
+import { SecretBox, formatSecret, keyIdOf, newSecret, parseSecret, secretBytes } from './secret-box.ts';
 
 const box = new SecretBox(randomBytes(32).toString('base64'));
 const HERE = '0190aaaa-0000-7000-8000-000000000001';
@@ -50,6 +50,48 @@ describe('a sealed secret', () => {
       expect(() => new SecretBox(key)).toThrow('secrets.key');
     },
   );
+});
+
+/** The form before key IDs. */
+function sealedWithoutId(key: string, bytes: Uint8Array, place: string, nonce = randomBytes(12)): Buffer {
+  const cipher = createCipheriv('aes-256-gcm', Buffer.from(key, 'base64'), nonce).setAAD(Buffer.from(place));
+  return Buffer.concat([nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
+}
+
+describe('several keys', () => {
+  const [oldKey, newKey] = [randomBytes(32).toString('base64'), randomBytes(32).toString('base64')];
+  const bytes = newSecret();
+
+  it('open what each has sealed; only the current one seals', () => {
+    const [before, after] = [new SecretBox(oldKey), new SecretBox(newKey, [oldKey])];
+    const sealed = before.seal(bytes, HERE);
+    expect(after.open(sealed, HERE).equals(bytes)).toBe(true);
+    expect(after.isCurrent(sealed)).toBe(false);
+    expect(keyIdOf(after.seal(bytes, HERE))).toBe(after.keyId);
+    expect(after.isCurrent(after.seal(bytes, HERE))).toBe(true);
+    expect(() => before.open(after.seal(bytes, HERE), HERE)).toThrow(`its key ID: ${after.keyId}`);
+  });
+
+  it('open the form before key IDs, also when it begins like the new one', () => {
+    const after = new SecretBox(newKey, [oldKey]);
+    for (const key of [oldKey, newKey])
+      for (const nonce of [Buffer.alloc(12, 0), Buffer.alloc(12, 1)]) {
+        const sealed = sealedWithoutId(key, bytes, HERE, nonce);
+        expect(after.open(sealed, HERE).equals(bytes)).toBe(true);
+        expect(after.isCurrent(sealed)).toBe(false);
+      }
+  });
+
+  it('have IDs that show nothing of them', () => {
+    const { keyId } = new SecretBox(newKey);
+    expect(keyId).toMatch(/^[0-9a-f]{16}$/);
+    expect(Buffer.from(newKey, 'base64').includes(Buffer.from(keyId, 'hex').subarray(0, 3))).toBe(false);
+    expect(new SecretBox(newKey, [oldKey]).keyId).toBe(keyId);
+  });
+
+  it('are all checked', () => {
+    expect(() => new SecretBox(newKey, ['short'])).toThrow('secrets.previousKeys');
+  });
 });
 
 describe('the text of a secret', () => {

@@ -1,39 +1,108 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 
+const FORMAT = 1;
+const KEY_ID_BYTES = 8;
+const HEADER_BYTES = 1 + KEY_ID_BYTES;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const SECRET_BYTES = 32;
 const PREFIX = 'whsec_';
 
-/** Encrypts signing secrets at rest: AES-256-GCM, bound to the endpoint's ID, so that a row cannot be moved to another endpoint. */
+interface SealingKey {
+  readonly id: Buffer;
+  readonly key: Buffer;
+}
+
+/**
+ * Encrypts signing secrets and header values at rest: AES-256-GCM, bound to the place where they belong, so that a row cannot be moved to another
+ * endpoint. Sealed form: format (1 byte, 1), key ID (8), nonce (12), ciphertext, tag (16). Before there were key IDs it was nonce, ciphertext, tag;
+ * that form still opens. (docs/adr/0014-sealed-form-and-canary.md)
+ */
 export class SecretBox {
-  readonly #key: Buffer;
+  readonly #current: SealingKey;
+  readonly #keys: readonly SealingKey[];
 
-  /** @param key 32 bytes in base64 (`secrets.key`) */
-  constructor(key: string) {
-    this.#key = Buffer.from(key, 'base64');
-    if (this.#key.length !== 32) throw new Error('secrets.key must be 32 bytes in base64');
+  /**
+   * @param key 32 bytes in base64: seals and opens (`secrets.key`)
+   * @param previousKeys open only (`secrets.previousKeys`)
+   */
+  constructor(key: string, previousKeys: readonly string[] = []) {
+    this.#current = sealingKey(key, 'secrets.key');
+    this.#keys = [this.#current, ...previousKeys.map((one) => sealingKey(one, 'secrets.previousKeys'))];
   }
 
-  seal(secret: Uint8Array, endpointId: string): Buffer {
+  /** ID of the key that seals. It tells nothing of the key. */
+  get keyId(): string {
+    return this.#current.id.toString('hex');
+  }
+
+  /** @param place what the text belongs to: an endpoint's ID, for example; must be the same to open */
+  seal(text: Uint8Array, place: string): Buffer {
     const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv('aes-256-gcm', this.#key, nonce).setAAD(Buffer.from(endpointId));
-    return Buffer.concat([nonce, cipher.update(secret), cipher.final(), cipher.getAuthTag()]);
+    const header = headerOf(this.#current);
+    const cipher = createCipheriv('aes-256-gcm', this.#current.key, nonce).setAAD(boundTo(place, header));
+    return Buffer.concat([header, nonce, cipher.update(text), cipher.final(), cipher.getAuthTag()]);
   }
 
-  /** @throws when the key is another one or the row was tampered with */
-  open(sealed: Buffer, endpointId: string): Buffer {
-    const nonce = sealed.subarray(0, NONCE_BYTES);
-    const tag = sealed.subarray(sealed.length - TAG_BYTES);
-    // Without the length Node takes a shorter tag too, which is easier to forge.
-    const decipher = createDecipheriv('aes-256-gcm', this.#key, nonce, { authTagLength: TAG_BYTES })
-      .setAAD(Buffer.from(endpointId))
-      .setAuthTag(tag);
-    return Buffer.concat([
-      decipher.update(sealed.subarray(NONCE_BYTES, sealed.length - TAG_BYTES)),
-      decipher.final(),
-    ]);
+  /** @throws Error when no key fits, the row was tampered with, or it belongs to another place */
+  open(sealed: Buffer, place: string): Buffer {
+    const named = this.#keys.find((one) => isSealedBy(sealed, one));
+    if (named) return decipher(named.key, sealed.subarray(HEADER_BYTES), boundTo(place, headerOf(named)));
+    // The form before key IDs. By chance (1 in 256) it begins like today's.
+    for (const { key } of this.#keys) {
+      try {
+        return decipher(key, sealed, boundTo(place));
+      } catch {
+        // Another key may fit.
+      }
+    }
+    throw new Error(`cannot be opened with the configured keys (its key ID: ${keyIdOf(sealed)})`);
   }
+
+  /** True when it has today's form under the key that seals. */
+  isCurrent(sealed: Buffer): boolean {
+    return isSealedBy(sealed, this.#current);
+  }
+}
+
+/** ID of the key that sealed it, as the sealed form says. */
+export function keyIdOf(sealed: Buffer): string {
+  return sealed[0] === FORMAT
+    ? sealed.subarray(1, HEADER_BYTES).toString('hex')
+    : 'none, sealed before key IDs';
+}
+
+function sealingKey(text: string, name: string): SealingKey {
+  const key = Buffer.from(text, 'base64');
+  if (key.length !== 32) throw new Error(`${name} must be 32 bytes in base64`);
+  const id = createHash('sha256').update('relayops sealing key ID').update(key).digest();
+  return { id: id.subarray(0, KEY_ID_BYTES), key };
+}
+
+function headerOf({ id }: SealingKey): Buffer {
+  return Buffer.concat([Buffer.of(FORMAT), id]);
+}
+
+function isSealedBy(sealed: Buffer, key: SealingKey): boolean {
+  return sealed.subarray(0, HEADER_BYTES).equals(headerOf(key));
+}
+
+function boundTo(place: string, header: Buffer = Buffer.alloc(0)): Buffer {
+  return Buffer.concat([header, Buffer.from(place)]);
+}
+
+function decipher(key: Buffer, sealed: Buffer, bound: Buffer): Buffer {
+  if (sealed.length < NONCE_BYTES + TAG_BYTES) throw new Error('too short to be sealed');
+  const nonce = sealed.subarray(0, NONCE_BYTES);
+  const tag = sealed.subarray(sealed.length - TAG_BYTES);
+  // Without the length Node takes a shorter tag too, which is easier to forge.
+  const opened = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES })
+    .setAAD(bound)
+    .setAuthTag(tag);
+  return Buffer.concat([
+    opened.update(sealed.subarray(NONCE_BYTES, sealed.length - TAG_BYTES)),
+    opened.final(),
+  ]);
 }
 
 export function newSecret(): Buffer {

@@ -2,7 +2,7 @@ import Type from 'typebox';
 import type { HttpServer } from '../platform/http/server.ts';
 import { principalOf } from '../tenants/index.ts';
 import { EndpointParams } from './endpoint.schemas.ts';
-import { EndpointSecrets, RotatedSecret, SecretRotationBody } from './secret.schemas.ts';
+import { CurrentSecret, EndpointSecrets, RotatedSecret, SecretRotationBody } from './secret.schemas.ts';
 import type { SecretService } from './secret.service.ts';
 
 const tags = ['Endpoints'];
@@ -42,5 +42,22 @@ export function secretRoutes(app: HttpServer, secrets: SecretService): void {
       },
     },
     async (request) => secrets.list(principalOf(request), request.params.endpointId),
+  );
+
+  app.get(
+    '/v1/endpoints/:endpointId/secrets/current',
+    {
+      config: { auth: 'endpoints:secrets' },
+      schema: {
+        tags,
+        summary: 'Read the newest signing secret; each reading is logged',
+        params: EndpointParams,
+        response: { 200: CurrentSecret },
+      },
+    },
+    async (request, reply) => {
+      const current = await secrets.readCurrent(principalOf(request), request.params.endpointId);
+      return reply.header('cache-control', 'no-store').send(current);
+    },
   );
 }

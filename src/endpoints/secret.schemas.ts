@@ -17,8 +17,14 @@ export const EndpointSecrets = Type.Object({
 });
 export type EndpointSecrets = Type.Static<typeof EndpointSecrets>;
 
+export const CurrentSecret = Type.Object({
+  ...EndpointSecret.properties,
+  secret: Type.String({ description: '`whsec_` and the base64 of the secret.' }),
+});
+export type CurrentSecret = Type.Static<typeof CurrentSecret>;
+
 export const RotatedSecret = Type.Object({
-  secret: Type.String({ description: 'The new one. Shown now and never again.' }),
+  secret: Type.String({ description: 'The new one. Later only shown to the scope endpoints:secrets.' }),
   secrets: EndpointSecrets.properties.data,
 });
 export type RotatedSecret = Type.Static<typeof RotatedSecret>;

@@ -8,8 +8,14 @@ import { touchEndpoint } from './endpoint.sql.ts';
 import type { EndpointsDeps } from './endpoints-deps.ts';
 import { endpointSecretInvalid, secretLimitReached } from './endpoints.errors.ts';
 import { formatSecret, secretBytes } from './secret-box.ts';
-import type { EndpointSecret, EndpointSecrets, RotatedSecret, SecretRotationBody } from './secret.schemas.ts';
-import { type SecretRow, expireSecrets, insertSecret, listSecrets } from './secret.sql.ts';
+import type {
+  CurrentSecret,
+  EndpointSecret,
+  EndpointSecrets,
+  RotatedSecret,
+  SecretRotationBody,
+} from './secret.schemas.ts';
+import { type SecretRow, expireSecrets, findCurrentSecret, insertSecret, listSecrets } from './secret.sql.ts';
 
 /** Secrets in force at once: each adds a signature of some 50 bytes to a header of every request. */
 export const MAX_SECRETS_IN_FORCE = 10;
@@ -50,6 +56,17 @@ export class SecretService {
     // An endpoint has a secret from its creation to its deletion.
     if (rows.length === 0) throw routeNotFound();
     return { data: rows.map(toEndpointSecret) };
+  }
+
+  /** The secret that signs, for credentials that may read it. Each reading is reported. @throws NOT_FOUND */
+  async readCurrent({ tenantId, actor }: Principal, endpointId: string): Promise<CurrentSecret> {
+    const { database, secretBox, onSecretRead } = this.#deps;
+    const id = checkedEndpointId(endpointId);
+    const row = await findCurrentSecret(database.requests, tenantId, id);
+    if (row === undefined) throw routeNotFound();
+    const secret = formatSecret(secretBox.open(row.ciphertext, id));
+    onSecretRead({ tenantId, endpointId: id, secretId: row.secret_id, actor });
+    return { ...toEndpointSecret(row), secret };
   }
 
   /** The version is raised too, because that is what other processes look at. */

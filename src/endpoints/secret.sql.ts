@@ -58,6 +58,21 @@ export async function listSecrets(
   return (await db.query<SecretRow>(LIST([tenantId, endpointId]))).rows;
 }
 
+const CURRENT = prepared(`
+  SELECT s.secret_id, s.ciphertext, s.created_at, s.expires_at
+  FROM relayops.endpoint_secrets s JOIN relayops.webhook_endpoints e USING (endpoint_id)
+  WHERE e.tenant_id = $1 AND s.endpoint_id = $2 AND e.deleted_at IS NULL
+  ORDER BY s.created_at DESC LIMIT 1`);
+/** The newest one, sealed. Index: endpoint_secrets_endpoint, backwards. */
+export async function findCurrentSecret(
+  db: Queryable,
+  tenantId: TenantId,
+  endpointId: EndpointId,
+): Promise<(SecretRow & { readonly ciphertext: Buffer }) | undefined> {
+  const { rows } = await db.query<SecretRow & { ciphertext: Buffer }>(CURRENT([tenantId, endpointId]));
+  return rows[0];
+}
+
 const DELETE_ALL = prepared('DELETE FROM relayops.endpoint_secrets WHERE endpoint_id = $1');
 /** Of an endpoint that the transaction has locked. Index: endpoint_secrets_endpoint. */
 export async function deleteSecrets(tx: Transaction, endpointId: EndpointId): Promise<void> {

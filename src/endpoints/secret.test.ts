@@ -3,7 +3,7 @@ import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
 import type { EndpointId } from '../shared/ids.ts';
 import { EndpointsApp, type Refusal, secretOf } from './endpoints.fixture.ts';
 import { formatSecret } from './secret-box.ts';
-import type { EndpointSecrets, RotatedSecret } from './secret.schemas.ts';
+import type { CurrentSecret, EndpointSecrets, RotatedSecret } from './secret.schemas.ts';
 import { MAX_SECRETS_IN_FORCE } from './secret.service.ts';
 
 let test: TestDatabase;
@@ -136,4 +136,32 @@ it('a secret is not readable in the database', async () => {
   );
   const bytes = Buffer.from(secret.slice('whsec_'.length), 'base64');
   expect((row!['ciphertext'] as Buffer).includes(bytes.subarray(0, 8))).toBe(false);
+});
+
+describe('reading the current secret', () => {
+  const read = (id: string, token?: string) =>
+    app.call<CurrentSecret & Refusal>('GET', `/${id}/secrets/current`, undefined, token);
+
+  it('needs the scope endpoints:secrets, and is reported', async () => {
+    const { id } = await app.make();
+    const rotated = (await rotate(id)).body;
+    const { status, body, headers } = await read(id);
+    expect(status).toBe(200);
+    expect(headers['cache-control']).toBe('no-store');
+    expect(body).toEqual({ ...rotated.secrets[0], secret: rotated.secret });
+    expect(app.read.at(-1)).toEqual({
+      tenantId: app.owner.tenant.tenantId,
+      endpointId: id,
+      secretId: rotated.secrets[0]!.secretId,
+      actor: expect.stringMatching(/^user:/) as string,
+    });
+    const reports = app.read.length;
+    const developer = await app.tenants.addUser(app.owner, 'developer');
+    const refused = await read(id, developer.token);
+    expect(refused.status).toBe(403);
+    expect(refused.text).not.toContain('whsec_');
+    const stranger = await app.tenants.signUp('Stranger');
+    expect((await read(id, stranger.token)).status).toBe(404);
+    expect(app.read).toHaveLength(reports);
+  });
 });

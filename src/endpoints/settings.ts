@@ -1,12 +1,13 @@
 import { normalisedUrl } from './endpoint-rules.ts';
 import type { EndpointChange } from './endpoint.schemas.ts';
 import type { EndpointSettings } from './endpoint.sql.ts';
+import type { SealedHeaders } from './sealed-headers.ts';
 
 /** What a new endpoint has before its owner says anything: the defaults of the installation, which null stands for. */
 export const DEFAULT_SETTINGS: EndpointSettings = {
   name: '',
   url: '',
-  headers: {},
+  sealed_headers: {},
   max_concurrency: null,
   rate_per_second: null,
   rate_burst: null,
@@ -20,13 +21,18 @@ export const DEFAULT_SETTINGS: EndpointSettings = {
 /**
  * The settings after a change, as in a JSON merge patch (RFC 7396) but for `headers`, which are replaced as a whole: what is
  * absent stays, null goes back to the default.
+ * @param sealedHeaders what the headers are after it
  */
-export function changedSettings(current: EndpointSettings, change: EndpointChange): EndpointSettings {
+export function changedSettings(
+  current: EndpointSettings,
+  change: EndpointChange,
+  sealedHeaders: SealedHeaders,
+): EndpointSettings {
   const retry = change.retry === null ? RETRY_DEFAULTS : (change.retry ?? {});
   return {
     name: given(change.name, current.name) ?? '',
     url: change.url === undefined ? current.url : normalisedUrl(change.url),
-    headers: given(change.headers, current.headers) ?? {},
+    sealed_headers: sealedHeaders,
     max_concurrency: given(change.maxConcurrency, current.max_concurrency),
     rate_per_second: given(change.ratePerSecond, current.rate_per_second),
     rate_burst: given(change.rateBurst, current.rate_burst),

@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import type { Config } from '../config/index.ts';
 import type { EndpointId, TenantId } from '../shared/ids.ts';
+import type { SealedHeaders } from './sealed-headers.ts';
 
 export type EndpointState = 'active' | 'paused' | 'disabled' | 'deleted';
 
@@ -51,7 +52,9 @@ export interface TargetRow {
   readonly version: number;
   readonly url: string;
   readonly state: Exclude<EndpointState, 'deleted'>;
-  readonly headers: Record<string, string>;
+  /** Plain, as the version before wrote them: newer than the sealed ones when there are any. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly sealed_headers: SealedHeaders;
   readonly max_concurrency: number | null;
   readonly rate_per_second: number | null;
   readonly rate_burst: number | null;
@@ -76,9 +79,10 @@ export function toFailing({ failures, open_for_ms }: HealthColumns): FailingHeal
   return { failures, probeAtMs: open_for_ms === null ? null : performance.now() + open_for_ms };
 }
 
+/** @param opened what is sealed in the row; opened once a target, not once a delivery */
 export function toTarget(
   row: TargetRow & HealthColumns,
-  secrets: readonly SigningSecret[],
+  opened: Pick<DeliveryTarget, 'secrets' | 'headers'>,
   config: Config,
 ): DeliveryTarget {
   const ratePerSecond = row.rate_per_second ?? config['delivery.endpointRatePerSecond'];
@@ -89,8 +93,8 @@ export function toTarget(
     url: row.url,
     state: row.deleted_at ? 'deleted' : row.state,
     failing: toFailing(row),
-    headers: row.headers,
-    secrets,
+    headers: opened.headers,
+    secrets: opened.secrets,
     timeoutMs: Math.min(row.timeout_ms ?? config['delivery.timeoutMs'], config['delivery.maxTimeoutMs']),
     limits: {
       maxConcurrency: row.max_concurrency ?? config['delivery.endpointConcurrency'],

@@ -8,10 +8,15 @@ import { credentialMissing, scopeMissing } from './tenants.errors.ts';
 export type AccessRule = Scope | 'public' | 'authenticated';
 
 /**
- * What these routes write outlasts the trusted time of a cached finding (an endpoint receives events for good), so their callers are
+ * What these routes write or show outlasts the trusted time of a cached finding (an endpoint receives events for good), so their callers are
  * looked up each time. Routes that issue a credential look once more, in the transaction that issues it (issuer.ts).
  */
-const LASTING: ReadonlySet<AccessRule> = new Set<Scope>(['endpoints:write', 'keys:write', 'users:write']);
+const LASTING: ReadonlySet<AccessRule> = new Set<Scope>([
+  'endpoints:write',
+  'endpoints:secrets',
+  'keys:write',
+  'users:write',
+]);
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -13,6 +13,7 @@ describe('roles', () => {
   it('have the scopes that the documentation states', () => {
     expect([...scopesOfRole('owner')]).toEqual([...SCOPES]);
     expect(SCOPES.filter((scope) => !scopesOfRole('developer').has(scope))).toEqual([
+      'endpoints:secrets',
       'keys:write',
       'users:write',
     ]);

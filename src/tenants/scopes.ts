@@ -6,6 +6,7 @@ export const SCOPES = [
   'events:read',
   'endpoints:read',
   'endpoints:write',
+  'endpoints:secrets',
   'deliveries:read',
   'deliveries:write',
   'keys:read',
@@ -20,8 +21,10 @@ export const ROLES = ['owner', 'admin', 'developer', 'viewer'] as const;
 export type Role = (typeof ROLES)[number];
 
 const ALL_SCOPES: ReadonlySet<Scope> = new Set(SCOPES);
+const ADMINISTRATIVE: readonly Scope[] = ['users:write', 'keys:write', 'endpoints:secrets'];
+/** A developer sets header values and rotates secrets, but reads none: credentials of receivers often belong to somebody else. */
 const DEVELOPER_SCOPES: ReadonlySet<Scope> = new Set(
-  SCOPES.filter((scope) => scope !== 'users:write' && scope !== 'keys:write'),
+  SCOPES.filter((scope) => !ADMINISTRATIVE.includes(scope)),
 );
 /** Names and last uses of keys help only those who may change them, so a viewer does not get `keys:read`. */
 const VIEWER_SCOPES: ReadonlySet<Scope> = new Set(

@@ -69,6 +69,40 @@ async function json<T>(args: readonly string[], more: Readonly<Record<string, st
   return JSON.parse(stdout.trim().split('\n').at(-1)!) as T;
 }
 
+describe('secrets reseal', () => {
+  const key = TEST_SECRETS['secrets.key'];
+  const other = Buffer.alloc(32, 8).toString('base64');
+  const change = (to: string, from: string) =>
+    json<{ resealed: number; current: number; unopenable: number }>(['secrets', 'reseal'], {
+      RELAYOPS_SECRETS_KEY: to,
+      RELAYOPS_SECRETS_PREVIOUS_KEYS: from,
+    });
+
+  it('seals with another key and back, and says how much', async () => {
+    await relay.api.call('POST', '/v1/endpoints', { url: 'https://hooks.example.com/in' });
+    const there = await change(other, key);
+    expect(there).toMatchObject({ current: 0, unopenable: 0 });
+    expect(there.resealed).toBeGreaterThan(0);
+    expect(await change(key, other)).toEqual(there);
+    expect(await change(key, other)).toMatchObject({ resealed: 0, current: there.resealed });
+    const { stdout, stderr, code } = await run(['secrets', 'reseal']);
+    expect(code, stderr).toBe(0);
+    expect(stdout).toContain('Resealed: 0.');
+  });
+
+  it('is refused, like a start, with a key that the database is not sealed with', async () => {
+    for (const args of [['secrets', 'reseal'], ['start']]) {
+      const { code, stderr } = await run(args, { RELAYOPS_SECRETS_KEY: other });
+      expect(code).toBe(2);
+      expect(stderr).toMatch(/RELAYOPS_SECRETS_KEY \(secrets\.key\): has the ID [0-9a-f]{16}, but/);
+      expect(stderr).not.toContain(other);
+    }
+    const doctor = await run(['doctor', '--json'], { RELAYOPS_SECRETS_KEY: other });
+    expect(doctor.code).toBe(1);
+    expect(doctor.stdout).toContain('but this database is sealed with another key');
+  });
+});
+
 describe('configuration', () => {
   it('is printed with the values in force, secrets masked', async () => {
     const config = await json<Record<string, unknown>>(['config', 'print'], { RELAYOPS_HTTP_PORT: '9999' });

@@ -21,8 +21,9 @@ beforeEach(async () => {
 afterEach(() => rm(path.dirname(dataDir), { recursive: true }));
 
 it('a server that cannot be run fails the start, and not the process', async () => {
-  await mkdir(dataDir);
-  await writeFile(path.join(dataDir, 'PG_VERSION'), '18');
+  await mkdir(path.join(dataDir, 'postgres'), { recursive: true });
+  await writeFile(path.join(dataDir, 'postgres', 'PG_VERSION'), '18');
+  await writeFile(path.join(dataDir, 'database-password'), 'known', { mode: 0o600 });
   await expect(EmbeddedPostgres.start({ dataDir })).rejects.toThrow(/ended while starting .*ENOENT/);
 });
 

@@ -1,17 +1,27 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { chown, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { exists, isRoot, prepareBinaries } from './embedded-binaries.ts';
+import { isRoot, prepareBinaries } from './embedded-binaries.ts';
+import { isInitialised, prepareHome, prepareServerFiles, serverFiles } from './embedded-folder.ts';
+import { SUPERUSER, initialise, knownPassword, secureServer, unprivileged } from './embedded-password.ts';
+import {
+  type RunningServer,
+  hasOwner,
+  isSame,
+  recordServer,
+  runningServer,
+  stopByPid,
+} from './embedded-running.ts';
+import { upgradeLayout } from './embedded-upgrade.ts';
 
 /**
- * A real PostgreSQL server from the package registry, run as a child process on a loopback port. Its data stays in `dataDir`
- * between runs.
+ * A real PostgreSQL server from the package registry, run as a child process on a loopback port. Its data and its password stay in
+ * `dataDir` between runs (embedded-folder.ts); everybody needs the password (SCRAM).
  *
  * PostgreSQL refuses to run as root. When we are root, the server runs as an unprivileged user, from a copy of its
  * binaries that this user can read, whatever the permissions of the folders above the checkout are.
@@ -26,12 +36,12 @@ export interface EmbeddedOptions {
   readonly onLog?: (line: string) => void;
 }
 
-/** Unprivileged user that owns the server when we are root: "nobody" on every Linux and macOS. */
-const NOBODY = 65_534;
 const START_TIMEOUT_MS = 30_000;
-const SUPERUSER = 'postgres';
+/** SQLSTATE invalid_password. */
+const WRONG_PASSWORD = '28P01';
 
 export class EmbeddedPostgres {
+  /** Holds the password: never to be logged. */
   readonly url: string;
   readonly port: number;
   readonly #binaries: string;
@@ -39,11 +49,11 @@ export class EmbeddedPostgres {
   #server: ChildProcess | undefined;
   #adoptedPid: number | undefined;
 
-  private constructor(options: EmbeddedOptions, binaries: string, port: number) {
+  private constructor(options: EmbeddedOptions, binaries: string, port: number, password: string) {
     this.#options = options;
     this.#binaries = binaries;
     this.port = port;
-    this.url = `postgres://${SUPERUSER}@127.0.0.1:${port}/postgres`;
+    this.url = `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/postgres`;
   }
 
   /**
@@ -51,11 +61,17 @@ export class EmbeddedPostgres {
    * it is used: it is left alone at the end while the process that started it lives, and taken over when that one has vanished.
    */
   static async start(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
+    const { dataDir } = options;
+    await prepareDataDir(dataDir);
     const binaries = await prepareBinaries();
-    const running = await runningServer(options.dataDir);
-    if (running) return EmbeddedPostgres.#join(options, binaries, running);
-    const instance = new EmbeddedPostgres(options, binaries, options.port ?? (await freePort()));
-    await instance.#initialise();
+    const running = await runningServer(dataDir);
+    const known = await knownPassword(dataDir);
+    if (running && known !== null) return EmbeddedPostgres.#join(options, binaries, running, known);
+    await prepareServerFiles(dataDir);
+    const password = (await isInitialised(dataDir))
+      ? (known ?? (await secureServer(dataDir, binaries)))
+      : await initialise(dataDir, binaries, { ...SETTINGS, ...options.settings });
+    const instance = new EmbeddedPostgres(options, binaries, options.port ?? (await freePort()), password);
     await instance.startServer();
     return instance;
   }
@@ -64,14 +80,15 @@ export class EmbeddedPostgres {
     options: EmbeddedOptions,
     binaries: string,
     running: RunningServer,
+    password: string,
   ): Promise<EmbeddedPostgres> {
-    const instance = new EmbeddedPostgres(options, binaries, running.port);
-    await instance.#untilReady(() =>
-      isAlive(running.pid) ? undefined : 'the server that was running has ended',
+    const instance = new EmbeddedPostgres(options, binaries, running.port, password);
+    await instance.#untilReady(async () =>
+      (await isSame(running.pid, running.started)) ? undefined : 'the server that was running has ended',
     );
-    if (running.ownerPid === null || !isAlive(running.ownerPid)) {
+    if (!(await hasOwner(running))) {
       instance.#adoptedPid = running.pid;
-      await instance.#writeOwner();
+      await recordServer(options.dataDir, running.pid, running.port);
     }
     return instance;
   }
@@ -81,7 +98,7 @@ export class EmbeddedPostgres {
     if (this.#server) return;
     const server = spawn(
       path.join(this.#binaries, 'bin', 'postgres'),
-      ['-D', this.#options.dataDir, '-p', String(this.port)],
+      ['-D', serverFiles(this.#options.dataDir), '-p', String(this.port)],
       {
         stdio: ['ignore', 'ignore', 'pipe'],
         // In a group of its own, so that Ctrl-C reaches us first and the server is stopped last.
@@ -98,8 +115,8 @@ export class EmbeddedPostgres {
       log = (log + chunk).slice(-4000);
       this.#options.onLog?.(chunk.trimEnd());
     });
+    if (server.pid !== undefined) await recordServer(this.#options.dataDir, server.pid, this.port);
     await this.#untilReady(() => unstarted?.message ?? (server.exitCode === null ? undefined : log.trim()));
-    await this.#writeOwner();
   }
 
   /** @param how fast ends open sessions; immediate is a crash, recovered from the log at the next start */
@@ -112,57 +129,15 @@ export class EmbeddedPostgres {
       server.kill(signal);
       await gone;
     }
-    if (this.#adoptedPid !== undefined) await stopAdopted(this.#adoptedPid, signal);
+    if (this.#adoptedPid !== undefined) await stopByPid(this.#adoptedPid, signal);
     this.#adoptedPid = undefined;
   }
 
-  async #writeOwner(): Promise<void> {
-    await writeFile(path.join(this.#options.dataDir, OWNER_FILE), String(process.pid));
-  }
-
-  async #initialise(): Promise<void> {
-    const { dataDir } = this.#options;
-    if (await exists(path.join(dataDir, 'PG_VERSION'))) return;
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
-    await giveAway(dataDir);
-    const args = [
-      '-D',
-      dataDir,
-      '-U',
-      SUPERUSER,
-      '--auth=trust',
-      '--encoding=UTF8',
-      '--locale=C',
-      '--no-instructions',
-    ];
-    const init = spawn(path.join(this.#binaries, 'bin', 'initdb'), args, {
-      stdio: ['ignore', 'ignore', 'pipe'],
-      ...unprivileged(),
-    });
-    let log = '';
-    init.stderr.setEncoding('utf8').on('data', (chunk: string) => (log += chunk));
-    const [code] = (await once(init, 'exit')) as [number | null];
-    if (code !== 0) throw new Error(`initdb failed in ${dataDir}: ${log.trim()}`);
-    const settings = {
-      listen_addresses: '127.0.0.1',
-      unix_socket_directories: '',
-      max_connections: '100',
-      shared_buffers: '256MB',
-      max_wal_size: '4GB',
-      timezone: 'UTC',
-      log_timezone: 'UTC',
-      ...this.#options.settings,
-    };
-    const lines = Object.entries(settings).map(([key, value]) => `${key} = '${value.replaceAll("'", "''")}'`);
-    await writeFile(path.join(dataDir, 'postgresql.auto.conf'), lines.join('\n') + '\n');
-    await giveAway(path.join(dataDir, 'postgresql.auto.conf'));
-  }
-
   /** @param ended answers why the server has ended, or undefined while it runs */
-  async #untilReady(ended: () => string | undefined): Promise<void> {
-    const deadline = Date.now() + START_TIMEOUT_MS;
+  async #untilReady(ended: () => string | undefined | Promise<string | undefined>): Promise<void> {
+    const deadline = performance.now() + START_TIMEOUT_MS;
     for (;;) {
-      const reason = ended();
+      const reason = await ended();
       if (reason !== undefined) {
         this.#server = undefined;
         throw new Error(`PostgreSQL ended while starting (data in ${this.#options.dataDir}): ${reason}`);
@@ -173,7 +148,12 @@ export class EmbeddedPostgres {
         await client.end();
         return;
       } catch (error) {
-        if (Date.now() > deadline)
+        if ((error as { code?: unknown }).code === WRONG_PASSWORD)
+          throw new Error(
+            `the embedded PostgreSQL refuses the password in ${this.#options.dataDir}: restore the file database-password, or stop all processes that use the folder and remove the file to have a new password set`,
+            { cause: error },
+          );
+        if (performance.now() > deadline)
           throw new Error(`PostgreSQL did not answer within ${START_TIMEOUT_MS} ms`, { cause: error });
         await delay(25);
       }
@@ -181,45 +161,20 @@ export class EmbeddedPostgres {
   }
 }
 
-/** Beside the server's own files: the process that stops it. */
-const OWNER_FILE = 'relayops-owner.pid';
+const SETTINGS: Readonly<Record<string, string>> = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: '100',
+  shared_buffers: '256MB',
+  max_wal_size: '4GB',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+};
 
-interface RunningServer {
-  readonly pid: number;
-  readonly port: number;
-  readonly ownerPid: number | null;
-}
-
-/** The server that runs on this data now, by PostgreSQL's own lock file: process ID in line 1, port in line 4. */
-async function runningServer(dataDir: string): Promise<RunningServer | undefined> {
-  const lock = await readFile(path.join(dataDir, 'postmaster.pid'), 'utf8').catch(
-    (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return '';
-      throw error;
-    },
-  );
-  const lines = lock.split('\n');
-  const pid = Number(lines[0]);
-  const port = Number(lines[3]);
-  if (!(pid > 0) || !(port > 0) || !isAlive(pid)) return undefined;
-  const owner = Number(await readFile(path.join(dataDir, OWNER_FILE), 'utf8').catch(() => '0'));
-  return { pid, port, ownerPid: owner > 0 ? owner : null };
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    // EPERM: it lives, but is somebody else's.
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
-
-async function stopAdopted(pid: number, signal: NodeJS.Signals): Promise<void> {
-  if (isAlive(pid)) process.kill(pid, signal);
-  const deadline = Date.now() + START_TIMEOUT_MS;
-  while (isAlive(pid) && Date.now() < deadline) await delay(20);
+/** Makes the data folder, or brings one of a version before into today's form. @throws Error when it cannot be trusted */
+export async function prepareDataDir(dataDir: string): Promise<void> {
+  await upgradeLayout(dataDir);
+  await prepareHome(dataDir);
 }
 
 /** Where data that is kept between runs lies: beside the checkout, or where the unprivileged user can reach it. */
@@ -244,12 +199,4 @@ export async function freePort(): Promise<number> {
   await once(server, 'close');
   if (address === null || typeof address === 'string') throw new Error('no TCP address');
   return address.port;
-}
-
-function unprivileged(): { uid?: number; gid?: number } {
-  return isRoot() ? { uid: NOBODY, gid: NOBODY } : {};
-}
-
-async function giveAway(target: string): Promise<void> {
-  if (isRoot()) await chown(target, NOBODY, NOBODY);
 }
