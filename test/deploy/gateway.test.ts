@@ -16,7 +16,7 @@ describe.skipIf(haproxy === null)('behind the shipped gateway', () => {
 
   beforeAll(async () => {
     relay = await Relay.start({ 'http.trustedProxies': ['127.0.0.1/32'] });
-    gateway = await Gateway.start(haproxy!, relay.process.url);
+    gateway = await Gateway.start(haproxy!, relay.process.url, relay.process.adminUrl);
   });
   afterAll(async () => {
     await gateway.stop();
@@ -43,6 +43,27 @@ describe.skipIf(haproxy === null)('behind the shipped gateway', () => {
     for (let i = 0; i < 11; i++) statuses.push(await logIn('127.0.0.2', email, 'wrong'));
     expect(statuses).toEqual([...Array<number>(10).fill(401), 429]);
     expect(await logIn('127.0.0.3', email, PASSWORD)).toBe(200);
+  });
+
+  it.each([
+    ['/livez', '/readyz', '/metrics'],
+    [
+      '/%6detrics',
+      '/re%61dyz',
+      '/%2Fmetrics',
+      '//metrics',
+      '/./metrics',
+      '/v1/../metrics',
+      '/METRICS',
+      '/metrics?x',
+      '/v1',
+    ],
+  ])('shows no probe and no metric, however the path is spelled: %s', async (...paths) => {
+    for (const path of paths) {
+      const { status, text } = await requestFrom('127.0.0.5', gateway.port, 'GET', path);
+      expect(status, path).toBe(404);
+      expect(text, path).not.toMatch(/relayops_|"dependencies"/);
+    }
   });
 
   it('a client cannot choose the address that it is counted under', async () => {

@@ -23,12 +23,15 @@ export class Gateway {
     this.#log = log;
   }
 
-  /** @param api URL of the API process */
-  static async start({ file, libraries }: FoundTool, api: string): Promise<Gateway> {
+  /**
+   * @param api URL of the API process
+   * @param admin URL of its probes
+   */
+  static async start({ file, libraries }: FoundTool, api: string, admin: string): Promise<Gateway> {
     const port = await freePort();
     const folder = await mkdtemp(path.join(os.tmpdir(), 'relayops-gateway-'));
     const config = path.join(folder, 'haproxy.cfg');
-    await writeFile(config, here(await read('deploy/haproxy.cfg'), port, api));
+    await writeFile(config, here(await read('deploy/haproxy.cfg'), port, api, admin));
     const env = { ...process.env, LD_LIBRARY_PATH: libraries.join(':') };
     const child = spawn(file, ['-f', config, '-db'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     const log: string[] = [];
@@ -65,7 +68,7 @@ export class Gateway {
 }
 
 /** Only where it listens and where the API is; Docker's name server is not here. @throws Error when a line is not found */
-function here(text: string, port: number, api: string): string {
+function here(text: string, port: number, api: string, admin: string): string {
   let config = text;
   const replace = (line: RegExp, by: string): void => {
     if (!line.test(config)) throw new Error(`haproxy.cfg: no line like ${line.source}`);
@@ -74,6 +77,7 @@ function here(text: string, port: number, api: string): string {
   replace(/^resolvers docker\n(?: .*\n)+/m, '');
   replace(/^( *)bind :8080$/m, `$1bind 127.0.0.1:${port}`);
   replace(/ resolvers docker init-addr none/, '');
+  replace(/check port 8090/, `check port ${new URL(admin).port}`);
   replace(/^( *)server-template api .*$/m, `$1server api ${new URL(api).host}`);
   return config;
 }

@@ -308,6 +308,13 @@ const REFUSALS: readonly Refusal[] = [
     code: 'BODY_MALFORMED',
   },
   { what: 'no object', body: '[1]', status: 400, code: 'EVENT_INVALID', field: 'body' },
+  {
+    what: 'a type of ours',
+    body: { type: 'endpoint.disabled', payload: 1 },
+    status: 400,
+    code: 'EVENT_INVALID',
+    field: 'type',
+  },
   { what: 'no type', body: '{"payload":1}', status: 400, code: 'EVENT_INVALID', field: 'type' },
   { what: 'no payload', body: '{"type":"a.b"}', status: 400, code: 'EVENT_INVALID', field: 'payload' },
   {
