@@ -15,24 +15,18 @@ import { batchTooLarge, eventInvalid, payloadTooLarge } from './events.errors.ts
 import type { IncomingEvent } from './incoming.ts';
 import { MAX_ENVELOPE_BYTES, memberName, nativeEvent, type RequestContext } from './native.ts';
 
-export interface BatchRules {
-  readonly maxEvents: number;
-  /** Resolves when this batch may use the event loop again. */
-  readonly turn: () => Promise<void>;
-}
-
-/** How much of an event that is too large is read over in one turn. */
-const SKIP_BYTES = 262_144;
+/** How much of an event that was refused is read over in one turn. */
+const SKIP_BYTES = 131_072;
 
 /**
  * Reads a JSON text with `read`.
  * @throws BODY_MALFORMED, also when it is not UTF-8, because its bytes could not be delivered as they came; BODY_TOO_DEEP;
  * what `read` throws
  */
-export function readJson<T>(body: Buffer, read: (reader: JsonReader) => T): T {
+export async function readJson<T>(body: Buffer, read: (reader: JsonReader) => Promise<T>): Promise<T> {
   if (!isUtf8(body)) throw notUtf8();
   try {
-    return read(new JsonReader(body));
+    return await read(new JsonReader(body));
   } catch (error) {
     throw explainJson(error);
   }
@@ -62,15 +56,15 @@ export async function readBatch(
   body: Buffer,
   form: 'native' | 'structured',
   context: RequestContext,
-  rules: BatchRules,
+  maxEvents: number,
 ): Promise<(IncomingEvent | RelayError)[]> {
   if (!isUtf8(body)) throw notUtf8();
   // An event is one level itself, and its payload may have the limit.
   const reader = new JsonReader(body, MAX_JSON_DEPTH + 1);
   try {
     return form === 'native'
-      ? await nativeBatch(reader, body, context, rules)
-      : await structuredBatch(reader, body, context, rules);
+      ? await nativeBatch(reader, body, context, maxEvents)
+      : await structuredBatch(reader, body, context, maxEvents);
   } catch (error) {
     throw explainJson(error);
   }
@@ -82,7 +76,7 @@ async function nativeBatch(
   reader: JsonReader,
   body: Buffer,
   context: RequestContext,
-  rules: BatchRules,
+  maxEvents: number,
 ): Promise<(IncomingEvent | RelayError)[]> {
   const members = reader.peek() === '{' && reader.enterObject();
   let events: (IncomingEvent | RelayError)[] = [];
@@ -90,9 +84,9 @@ async function nativeBatch(
   for (let more = members; more; more = reader.nextMember()) {
     const name = memberName(body, reader.readName());
     if (name === 'events' && reader.peek() === '[')
-      events = await readEvents(reader, body, nativeEvent, context, rules);
+      events = await readEvents(reader, body, nativeEvent, context, maxEvents);
     else {
-      await skip(reader, rules);
+      await skip(reader, context.turn);
       if (name !== 'events') unknown.push(name);
       if (unknown.length > MAX_LISTED_PROBLEMS) break;
     }
@@ -117,11 +111,11 @@ async function structuredBatch(
   reader: JsonReader,
   body: Buffer,
   context: RequestContext,
-  rules: BatchRules,
+  maxEvents: number,
 ): Promise<(IncomingEvent | RelayError)[]> {
   if (reader.peek() !== '[')
     throw eventInvalid({ fields: [{ field: 'body', reason: 'is not an array of CloudEvents' }] });
-  const events = await readEvents(reader, body, structuredEvent, context, rules);
+  const events = await readEvents(reader, body, structuredEvent, context, maxEvents);
   reader.readEnd();
   return events;
 }
@@ -129,25 +123,25 @@ async function structuredBatch(
 async function readEvents(
   reader: JsonReader,
   body: Buffer,
-  read: (reader: JsonReader, text: Buffer, context: RequestContext) => IncomingEvent,
+  read: (reader: JsonReader, text: Buffer, context: RequestContext) => Promise<IncomingEvent>,
   context: RequestContext,
-  rules: BatchRules,
+  maxEvents: number,
 ): Promise<(IncomingEvent | RelayError)[]> {
   const events: (IncomingEvent | RelayError)[] = [];
   const maxBytes = context.maxPayloadBytes + MAX_ENVELOPE_BYTES;
   let turnEnds = performance.now() + TURN_MS;
   for (let more = reader.enterArray(); more; more = reader.nextElement()) {
-    if (events.length === rules.maxEvents)
-      throw batchTooLarge({ detail: `At most ${rules.maxEvents} events are allowed in one batch.` });
+    if (events.length === maxEvents)
+      throw batchTooLarge({ detail: `At most ${maxEvents} events are allowed in one batch.` });
     if (performance.now() > turnEnds) {
-      await rules.turn();
+      await context.turn();
       turnEnds = performance.now() + TURN_MS;
     }
-    const slice = await eventSlice(reader, maxBytes, rules);
+    const slice = await eventSlice(reader, maxBytes, context.turn);
     if (slice instanceof RelayError) events.push(slice);
     else {
       const text = body.subarray(slice.start, slice.end);
-      events.push(valueOrError(() => read(new JsonReader(text), text, context)));
+      events.push(await valueOrError(() => read(new JsonReader(text), text, context)));
     }
   }
   return events;
@@ -157,35 +151,35 @@ async function readEvents(
 async function eventSlice(
   reader: JsonReader,
   maxBytes: number,
-  rules: BatchRules,
+  turn: () => Promise<void>,
 ): Promise<Slice | RelayError> {
   try {
-    return reader.readValue(maxBytes);
+    return await reader.readInTurns(maxBytes, turn);
   } catch (error) {
     if (!(error instanceof JsonTooLongError || error instanceof JsonTooDeepError)) throw error;
-    await skipRest(reader, rules);
+    await skipRest(reader, turn);
     if (error instanceof JsonTooDeepError) return tooDeep(error);
     return payloadTooLarge({ detail: `An event of the batch has more than ${maxBytes} bytes.` });
   }
 }
 
-async function skip(reader: JsonReader, rules: BatchRules): Promise<void> {
+async function skip(reader: JsonReader, turn: () => Promise<void>): Promise<void> {
   try {
-    reader.readValue(SKIP_BYTES);
+    await reader.readInTurns(Infinity, turn);
   } catch (error) {
-    if (!(error instanceof JsonTooLongError || error instanceof JsonTooDeepError)) throw error;
-    await skipRest(reader, rules);
+    if (!(error instanceof JsonTooDeepError)) throw error;
+    await skipRest(reader, turn);
   }
 }
 
-async function skipRest(reader: JsonReader, rules: BatchRules): Promise<void> {
-  do await rules.turn();
+async function skipRest(reader: JsonReader, turn: () => Promise<void>): Promise<void> {
+  do await turn();
   while (reader.continueValue(SKIP_BYTES) === undefined);
 }
 
-function valueOrError<T>(parse: () => T): T | RelayError {
+async function valueOrError<T>(parse: () => Promise<T>): Promise<T | RelayError> {
   try {
-    return parse();
+    return await parse();
   } catch (error) {
     if (error instanceof RelayError) return error;
     throw error;

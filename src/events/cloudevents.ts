@@ -22,12 +22,16 @@ export const STRUCTURED_BATCH = 'application/cloudevents-batch+json';
  * @param reader stands at the event, in `text`
  * @throws CLOUDEVENT_INVALID, PAYLOAD_TOO_LARGE, JsonError
  */
-export function structuredEvent(reader: JsonReader, text: Buffer, context: RequestContext): IncomingEvent {
+export async function structuredEvent(
+  reader: JsonReader,
+  text: Buffer,
+  context: RequestContext,
+): Promise<IncomingEvent> {
   const isObject = reader.peek() === '{';
   const start = reader.at;
-  const attributes = isObject ? readAttributes(reader, text) : {};
+  const attributes = isObject ? await readAttributes(reader, text, context) : {};
   if (!isObject) {
-    reader.readValue(context.maxPayloadBytes);
+    await reader.readInTurns(Infinity, context.turn);
     throw cloudEventInvalid({ fields: [{ field: 'body', reason: 'is not an object' }] });
   }
   refuseProblems(attributes, '');
@@ -45,15 +49,20 @@ const ATTRIBUTES = new Set(['specversion', 'id', 'source', 'type', 'time', 'trac
 const LONGEST_ATTRIBUTE = Math.max(...Array.from(ATTRIBUTES, (name) => name.length));
 
 /** The attributes that this module looks at; the rest is read over. Of a repeated name the last counts. */
-function readAttributes(reader: JsonReader, text: Buffer): Record<string, unknown> {
+async function readAttributes(
+  reader: JsonReader,
+  text: Buffer,
+  { turn }: RequestContext,
+): Promise<Record<string, unknown>> {
   const attributes: Record<string, unknown> = {};
-  reader.readObject(({ start, end }) => {
+  for (let more = reader.enterObject(); more; more = reader.nextMember()) {
+    const { start, end } = reader.readName();
     // Escapes make a name longer than it is: six bytes for one character.
     const isShort = end - start <= 6 * LONGEST_ATTRIBUTE + 2;
     const name = isShort ? (JSON.parse(text.toString('utf8', start, end)) as string) : '';
-    const value = reader.readValue();
+    const value = await reader.readInTurns(Infinity, turn);
     if (ATTRIBUTES.has(name)) attributes[name] = smallValue(text, value);
-  });
+  }
   return attributes;
 }
 

@@ -250,6 +250,7 @@ function contextOf(
   const traceparent = request.headers['traceparent'];
   return {
     tenantId,
+    turn: () => loopTurns.next(tenantId),
     maxPayloadBytes: events.config['ingest.maxPayloadBytes'],
     idempotencyKey: key ?? null,
     traceparent: typeof traceparent === 'string' && isTraceparent(traceparent) ? traceparent : null,
@@ -267,9 +268,9 @@ async function singleEvent(request: FastifyRequest, context: RequestContext): Pr
     throw mediaTypeUnsupported({
       detail: `${describeMediaType(mediaType)} Send application/json, ${STRUCTURED}, or a CloudEvent in binary mode.`,
     });
-  if (body.length > READ_AT_ONCE_BYTES) await loopTurns.next(context.tenantId);
-  return readJson(body, (reader) => {
-    const event = read(reader, body, context);
+  if (body.length > READ_AT_ONCE_BYTES) await context.turn();
+  return readJson(body, async (reader) => {
+    const event = await read(reader, body, context);
     reader.readEnd();
     return event;
   });
@@ -294,8 +295,7 @@ async function batchEvents(
     throw mediaTypeUnsupported({
       detail: `${describeMediaType(mediaType)} Send application/json or ${STRUCTURED_BATCH}.`,
     });
-  const turn = () => loopTurns.next(context.tenantId);
-  return readBatch(bodyOf(request), isStructured ? 'structured' : 'native', context, { maxEvents, turn });
+  return readBatch(bodyOf(request), isStructured ? 'structured' : 'native', context, maxEvents);
 }
 
 function bodyOf(request: FastifyRequest): Buffer {

@@ -25,6 +25,8 @@ export interface RequestContext {
   /** From the Idempotency-Key header; a field in the event must not contradict it. */
   readonly idempotencyKey: string | null;
   readonly traceparent: string | null;
+  /** Resolves when this request may hold the event loop again. */
+  readonly turn: () => Promise<void>;
 }
 
 /** The fields of a native event as they were found. Of a repeated name the last counts, as with JSON.parse. */
@@ -43,14 +45,18 @@ interface Envelope {
  * @param reader stands at the event, in `text`
  * @throws EVENT_INVALID naming every wrong field, PAYLOAD_TOO_LARGE, and what the reader throws
  */
-export function nativeEvent(reader: JsonReader, text: Buffer, context: RequestContext): IncomingEvent {
+export async function nativeEvent(
+  reader: JsonReader,
+  text: Buffer,
+  context: RequestContext,
+): Promise<IncomingEvent> {
   if (reader.peek() !== '{') {
-    reader.readValue(context.maxPayloadBytes + MAX_ENVELOPE_BYTES);
+    await reader.readInTurns(context.maxPayloadBytes + MAX_ENVELOPE_BYTES, context.turn);
     throw eventInvalid({
       fields: [{ field: 'body', reason: 'is not an object', fix: 'Send {"type": …, "payload": …}.' }],
     });
   }
-  const envelope = readEnvelope(reader, text, context);
+  const envelope = await readEnvelope(reader, text, context);
   const problems = fieldProblems(envelope, context);
   if (problems.length > 0)
     throw eventInvalid({
@@ -72,38 +78,31 @@ export function nativeEvent(reader: JsonReader, text: Buffer, context: RequestCo
   };
 }
 
-/** @throws PAYLOAD_TOO_LARGE, EVENT_INVALID when there is no end of unknown fields, JsonError */
-function readEnvelope(reader: JsonReader, text: Buffer, { maxPayloadBytes }: RequestContext): Envelope {
+/** @throws PAYLOAD_TOO_LARGE, EVENT_INVALID when there is no end of unknown fields, and what the reader throws */
+async function readEnvelope(reader: JsonReader, text: Buffer, context: RequestContext): Promise<Envelope> {
+  const { maxPayloadBytes } = context;
   const envelope: Envelope = { unknown: [] };
   const maxBytes = maxPayloadBytes + MAX_ENVELOPE_BYTES;
   const start = reader.at;
-  reader.readObject((name) => {
-    const field = memberName(text, name);
-    switch (field) {
-      case 'payload':
-        envelope.payload = readPayload(reader, maxPayloadBytes);
-        break;
-      case 'type':
-      case 'idempotencyKey':
-      case 'occurredAt':
-        envelope[field] = smallValue(text, readPayload(reader, maxBytes));
-        break;
-      default:
-        if (envelope.unknown.length > MAX_LISTED_PROBLEMS)
-          throw eventInvalid({ fields: envelope.unknown.map(unknownField) });
-        envelope.unknown.push(field);
-        readPayload(reader, maxBytes);
-    }
+  for (let more = reader.enterObject(); more; more = reader.nextMember()) {
+    const field = memberName(text, reader.readName());
+    const isPayload = field === 'payload';
+    const value = await readField(reader, isPayload ? maxPayloadBytes : maxBytes, context);
+    if (isPayload) envelope.payload = value;
+    else if (field === 'type' || field === 'idempotencyKey' || field === 'occurredAt')
+      envelope[field] = smallValue(text, value);
+    else if (envelope.unknown.push(field) > MAX_LISTED_PROBLEMS)
+      throw eventInvalid({ fields: envelope.unknown.map(unknownField) });
     // Repeated names could make it as large as the body.
     if (reader.at - start > maxBytes) throw tooLarge(maxPayloadBytes);
-  });
+  }
   return envelope;
 }
 
-/** @throws PAYLOAD_TOO_LARGE before it has read more than that */
-function readPayload(reader: JsonReader, maxBytes: number): Slice {
+/** @throws PAYLOAD_TOO_LARGE before it has read much more than that */
+async function readField(reader: JsonReader, maxBytes: number, { turn }: RequestContext): Promise<Slice> {
   try {
-    return reader.readValue(maxBytes);
+    return await reader.readInTurns(maxBytes, turn);
   } catch (error) {
     if (error instanceof JsonTooLongError) throw tooLarge(maxBytes);
     throw error;

@@ -310,7 +310,7 @@ const REFUSALS: readonly Refusal[] = [
   { what: 'no object', body: '[1]', status: 400, code: 'EVENT_INVALID', field: 'body' },
   {
     what: 'a type of ours',
-    body: { type: 'endpoint.disabled', payload: 1 },
+    body: '{"type":"endpoint.disabled","payload":1}',
     status: 400,
     code: 'EVENT_INVALID',
     field: 'type',

@@ -14,6 +14,11 @@ import { until } from '../support/until.ts';
 
 const ATTACK_MS = 5_000;
 const MAX_LOOP_DELAY_MS = 50;
+/**
+ * The attacker, the database and this test share two cores with the serving process, so single samples hold times in which it did not
+ * run at all, or collected garbage.
+ */
+const MAX_SINGLE_DELAY_MS = 250;
 /** The other tenant sends one event after the other; each is answered within this time. */
 const MAX_ANSWER_MS = 500;
 
@@ -41,7 +46,8 @@ beforeAll(async () => {
     env: { ...environmentOf(config), PATH: process.env['PATH'] },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
-  [url] = ((await once(child, 'message')) as [{ url: string }]).map((message) => message.url) as [string];
+  const [serving] = (await once(child, 'message')) as [{ url: string }];
+  url = serving.url;
 }, 60_000);
 afterAll(async () => {
   child.kill('SIGTERM');
@@ -49,11 +55,19 @@ afterAll(async () => {
   await relay.close();
 });
 
-/** Asks the serving process for its longest delay of the event loop since the last question, in ms. */
-async function loopDelay(): Promise<number> {
+interface Held {
+  /** 99th percentile of the event loop's delay, sampled every 5 ms. */
+  readonly delayMs: number;
+  readonly longestMs: number;
+  /** Longest garbage collection. */
+  readonly collectionMs: number;
+}
+
+/** Asks the serving process for how long its event loop was held since the last question. */
+async function loopDelay(): Promise<Held> {
   child.send('delay');
-  const [{ delayMs }] = (await once(child, 'message')) as [{ delayMs: number }];
-  return delayMs;
+  const [held] = (await once(child, 'message')) as [Held];
+  return held;
 }
 
 type Attack = (attacker: RelayClient, signal: AbortSignal) => Promise<unknown>;
@@ -126,7 +140,7 @@ const ATTACKS: readonly (readonly [name: string, filters: readonly string[], att
 
 describe('while one tenant attacks with', () => {
   it.each(ATTACKS)('%s', { timeout: 60_000 }, async (name, filters, attack) => {
-    const receiver = relay.receiver(`victim-${name}`);
+    const receiver = relay.receiver(`victim-${name.replaceAll(' ', '-')}`);
     const [victim, hostile] = await Promise.all([relay.newTenant(), relay.newTenant()]);
     const [api, attacker] = [victim.api.at(url), hostile.api.at(url)];
     await api.endpoint(receiver.url, 'victim.*', {
@@ -149,11 +163,12 @@ describe('while one tenant attacks with', () => {
       await api.send('victim.next', { list: [1], n: sent++ });
       slowest = Math.max(slowest, performance.now() - started);
     }
-    const delayMs = await loopDelay();
+    const held = await loopDelay();
     await attacking;
     await receiver.until((summary) => summary.succeededDeliveries === sent);
-    expect({ delayMs, held: delayMs > MAX_LOOP_DELAY_MS }).toEqual({ delayMs, held: false });
-    expect({ slowest, late: slowest > MAX_ANSWER_MS }).toEqual({ slowest, late: false });
+    expect(held.delayMs, JSON.stringify(held)).toBeLessThan(MAX_LOOP_DELAY_MS);
+    expect(held.longestMs, JSON.stringify(held)).toBeLessThan(MAX_SINGLE_DELAY_MS);
+    expect(slowest).toBeLessThan(MAX_ANSWER_MS);
     expect(sent).toBeGreaterThan(50);
   });
 });

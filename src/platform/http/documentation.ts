@@ -45,12 +45,14 @@ export async function serveDocumentation(app: FastifyInstance, version: string):
     },
   });
   await app.register(fastifySwaggerUi, { routePrefix: '/docs', staticCSP: CONTENT_SECURITY_POLICY });
-  // Made once: it is large, and anybody may ask for it.
-  let document: Buffer | undefined;
-  app.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
-    document ??= Buffer.from(JSON.stringify(app.swagger()));
-    return reply.type('application/json; charset=utf-8').send(document);
+  // Made once, at the start: it is large, and anybody may ask for it.
+  let document: Buffer;
+  app.addHook('onReady', async () => {
+    document = Buffer.from(JSON.stringify(app.swagger()));
   });
+  app.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) =>
+    reply.type('application/json; charset=utf-8').send(document),
+  );
 }
 
 /**

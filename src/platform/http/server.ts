@@ -10,6 +10,7 @@ import Fastify, {
   type FastifyReply,
 } from 'fastify';
 import { JsonError, JsonReader, JsonTooDeepError, MAX_JSON_DEPTH } from '../json/json-reader.ts';
+import { LoopTurns } from '../../shared/loop-turns.ts';
 import { AllowedMethods } from './allowed-methods.ts';
 import { clientAddress, trustedProxies } from './client-address.ts';
 import { type CutReason, OpenConnections } from './connections.ts';
@@ -109,10 +110,14 @@ export async function createHttpServer(options: HttpServerOptions) {
   app.setErrorHandler<FastifyError>(answerError);
   app.setNotFoundHandler((request, reply) => answerNoRoute(request, reply, allowed));
   app.addHook('onRequest', refuseMalformed);
-  app.addHook('onSend', async (request, reply) => {
+  const turns = new LoopTurns<string>();
+  app.addHook('onSend', (request, reply, payload: unknown, done) => {
     reply.header('x-request-id', request.id);
     reply.header('x-content-type-options', 'nosniff');
     reply.header('x-frame-options', 'DENY');
+    if (!isLarge(payload)) return done(null, payload);
+    // Handing megabytes to the kernel takes time as well. Clients take turns.
+    turns.next(request.clientAddress).then(() => done(null, payload), done);
   });
   // JSON bodies stay bytes until the route asks: payloads are kept exactly as received.
   app.removeAllContentTypeParsers();
@@ -131,6 +136,13 @@ export async function createHttpServer(options: HttpServerOptions) {
     onCut: options.onCut ?? (() => undefined),
   });
   return Object.assign(app, { connections });
+}
+
+/** Answers that take the kernel a moment to copy. Streams are sent in pieces anyway. */
+const LARGE_ANSWER_BYTES = 65_536;
+
+function isLarge(payload: unknown): boolean {
+  return (typeof payload === 'string' || Buffer.isBuffer(payload)) && payload.length > LARGE_ANSWER_BYTES;
 }
 
 /** RFC 9112, 3.2: a request of HTTP/1.1 names its host. RFC 9110, 10.1.1: what is expected is done or refused. */
