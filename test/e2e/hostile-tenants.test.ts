@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { environmentOf, loadConfig } from '../../src/config/index.ts';
 import { projectFile } from '../../src/app/paths.ts';
 import { Relay, TEST_SECRETS } from '../support/relay.ts';
-import { RelayClient } from '../support/relay-client.ts';
+import type { RelayClient } from '../support/relay-client.ts';
 import { until } from '../support/until.ts';
 
 const ATTACK_MS = 5_000;
