@@ -189,7 +189,10 @@ it('an address that has its share of the connections gets no more until one ends
 it('documentation may load from here alone, and nothing may be framed or guessed', async () => {
   const page = await app.inject('/docs');
   expect(page.statusCode).toBe(200);
-  expect(page.headers['content-security-policy']).toMatch(/default-src 'none'; script-src 'self';/);
+  expect(page.headers['content-security-policy']).toMatch(
+    /default-src 'none'; script-src 'self'; style-src 'self';/,
+  );
+  expect(page.headers['content-security-policy']).not.toContain('unsafe');
   for (const url of ['/docs', '/docs/static/swagger-ui.css', '/openapi.json', '/things/1', '/nothing'])
     expect((await app.inject(url)).headers, url).toMatchObject({
       'x-content-type-options': 'nosniff',
